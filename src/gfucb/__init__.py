@@ -1,0 +1,80 @@
+"""Many related decision problems, each learning from all.
+
+agent = gfucb.GFUCB(num_tasks=30, seed=0)
+decision = agent.decide(candidates)
+agent.observe(decision, rewards)
+"""
+
+from gfucb.agents import (
+    GFUCB,
+    EpsilonGreedy,
+    Grouped,
+    Uniform,
+    linucb,
+    multitask_greedy,
+    restore,
+    save,
+)
+from gfucb.contracts import Decision, Menu, OptimisticChoice
+from gfucb.estimation import (
+    AdamFit,
+    Alternating,
+    ConstantRadius,
+    CorrectedRadius,
+    Exhaustive,
+    LogRadius,
+    PrintedRadius,
+    ScaledRadius,
+    VariableProjection,
+)
+from gfucb.functions import (
+    ConfidenceSet,
+    FiniteClass,
+    IdentityRepresentation,
+    LinearClass,
+    LinearRepresentation,
+    MultiheadFunction,
+    MultitaskDataset,
+    NeuralClass,
+    NeuralRepresentation,
+)
+from gfucb.optimism import Enumerated, ExactFinite, FineTuning, Greedy, LastLayer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GFUCB",
+    "AdamFit",
+    "Alternating",
+    "ConfidenceSet",
+    "ConstantRadius",
+    "CorrectedRadius",
+    "Decision",
+    "Enumerated",
+    "EpsilonGreedy",
+    "ExactFinite",
+    "Exhaustive",
+    "FineTuning",
+    "FiniteClass",
+    "Greedy",
+    "Grouped",
+    "IdentityRepresentation",
+    "LastLayer",
+    "LinearClass",
+    "LinearRepresentation",
+    "LogRadius",
+    "Menu",
+    "MultiheadFunction",
+    "MultitaskDataset",
+    "NeuralClass",
+    "NeuralRepresentation",
+    "OptimisticChoice",
+    "PrintedRadius",
+    "ScaledRadius",
+    "Uniform",
+    "VariableProjection",
+    "linucb",
+    "multitask_greedy",
+    "restore",
+    "save",
+]

@@ -1,0 +1,215 @@
+"""Honest baselines, with the interface of GFUCB: same networks, same fit, other exploration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gfucb.agents.doors import positive_count, read_feedback, read_menu
+from gfucb.agents.gfucb import GFUCB
+from gfucb.contracts import BanditAgent, Decision, Menu, Row
+from gfucb.errors import InvalidInputError
+from gfucb.estimation import ConstantRadius
+from gfucb.functions import FiniteClass, IdentityRepresentation
+from gfucb.optimism import Greedy, LastLayer
+from gfucb.seeding import random_stream
+
+
+def multitask_greedy(num_tasks: int, representation: Any = None, **options: Any) -> GFUCB:
+    """The fit of GFUCB, believed: what is left when optimism is taken away.
+
+    Options are those of `GFUCB`.
+    """
+    return GFUCB(
+        num_tasks,
+        representation,
+        squared_radius=ConstantRadius(0.0),
+        optimism=Greedy(),
+        **options,
+    )
+
+
+def linucb(num_tasks: int, *, alpha: float = 0.3, ridge: float = 1.0, seed: int = 0) -> GFUCB:
+    """LinUCB for each task alone, on the flattened inputs:  <w, x> + alpha |x|_{V^-1}.
+
+    It is GFUCB with the identity as only representation and a radius alpha^2 for each entry.
+    `alpha = 0` is the greedy linear learner.
+    """
+    if alpha < 0:
+        raise InvalidInputError(f"alpha must not be negative, got {alpha}")
+    return GFUCB(
+        num_tasks,
+        FiniteClass([IdentityRepresentation()]),
+        squared_radius=ConstantRadius(alpha**2),
+        optimism=LastLayer(joint=False),
+        ridge=ridge,
+        value_range=None,
+        offset=0.0,
+        seed=seed,
+    )
+
+
+class Uniform:
+    """Chooses among the available actions by lot and learns nothing."""
+
+    def __init__(self, num_tasks: int, *, seed: int = 0) -> None:
+        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.seed = seed
+        self.num_decisions = 0
+
+    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
+        """Choose by lot; see `GFUCB.decide` for the arguments."""
+        menu = read_menu(candidates, tasks, available, num_tasks=self.num_tasks, device="cpu")
+        actions = random_actions(menu, random_stream(self.seed, "uniform", self.num_decisions))
+        self.num_decisions += 1
+        return menu.decision(actions, torch.zeros(len(actions), dtype=torch.float64))
+
+    def observe(self, decision: Decision, rewards: Any) -> None:
+        """Check the rewards as any agent does, and forget them."""
+        read_feedback(decision, rewards, num_tasks=self.num_tasks)
+
+    def diagnostics(self) -> Row:
+        """Nothing to tell."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """How often it was asked."""
+        return {"num_decisions": torch.tensor(self.num_decisions)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue the same lots."""
+        self.num_decisions = int(state["num_decisions"])
+
+
+class EpsilonGreedy:
+    """With probability epsilon an action by lot, otherwise the one `agent` wants."""
+
+    def __init__(self, agent: BanditAgent, *, epsilon: float = 0.1, seed: int = 0) -> None:
+        if not 0 <= epsilon <= 1:
+            raise InvalidInputError(f"epsilon must lie between 0 and 1, got {epsilon}")
+        self.agent = agent
+        self.num_tasks = agent.num_tasks
+        self.epsilon = epsilon
+        self.seed = seed
+        self.num_decisions = 0
+
+    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
+        """Ask the agent, then overrule it in some entries."""
+        wanted = self.agent.decide(candidates, tasks, available)
+        menu = read_menu(
+            candidates, tasks, available, num_tasks=self.num_tasks, device=wanted.tasks.device
+        )
+        generator = random_stream(self.seed, "explore", self.num_decisions)
+        lots = torch.rand(len(wanted), generator=generator, dtype=torch.float64)
+        explores = (lots < self.epsilon).to(wanted.tasks.device)
+        actions = torch.where(explores, random_actions(menu, generator), wanted.actions)
+        self.num_decisions += 1
+        return menu.decision(actions, wanted.optimistic_values)
+
+    def observe(self, decision: Decision, rewards: Any) -> None:
+        """Pass the rewards on."""
+        self.agent.observe(decision, rewards)
+
+    def diagnostics(self) -> Row:
+        """Those of the agent."""
+        return self.agent.diagnostics()
+
+    def state(self) -> dict[str, Tensor]:
+        """The agent's, and how often this was asked."""
+        return self.agent.state() | {"num_decisions": torch.tensor(self.num_decisions)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue the same lots with the same agent."""
+        rest = dict(state)
+        num_decisions = int(rest.pop("num_decisions"))
+        self.agent.load_state(rest)
+        self.num_decisions = num_decisions
+
+
+class Grouped:
+    """Tasks in groups of `group_size`, each with an agent of its own that shares nothing.
+
+    `group_size = 1` is learning every task alone, as the paper's baseline does.
+
+    Args:
+        make_agent: (num_tasks, seed) -> an agent for one group.
+    """
+
+    def __init__(
+        self,
+        num_tasks: int,
+        make_agent: Callable[[int, int], BanditAgent],
+        *,
+        group_size: int = 1,
+        seed: int = 0,
+    ) -> None:
+        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.group_size = positive_count(group_size, "group_size")
+        if num_tasks % group_size:
+            raise InvalidInputError(
+                f"{num_tasks} tasks cannot be split into groups of {group_size}; "
+                "group_size must divide num_tasks"
+            )
+        self.agents = [
+            make_agent(group_size, random_stream(seed, "group", group).initial_seed())
+            for group in range(num_tasks // group_size)
+        ]
+
+    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
+        """Ask each group about its own entries."""
+        menu = read_menu(candidates, tasks, available, num_tasks=self.num_tasks, device="cpu")
+        actions = torch.empty_like(menu.tasks)
+        values = torch.empty(len(actions), dtype=torch.float64)
+        for group, entries in self._groups(menu.tasks):
+            decision = self.agents[group].decide(
+                menu.candidates[entries],
+                menu.tasks[entries] % self.group_size,
+                menu.available[entries],
+            )
+            actions[entries] = decision.actions.cpu()
+            values[entries] = decision.optimistic_values.cpu()
+        return menu.decision(actions, values)
+
+    def observe(self, decision: Decision, rewards: Any) -> None:
+        """Tell each group its own rewards."""
+        tasks, _, read = read_feedback(decision, rewards, num_tasks=self.num_tasks)
+        for group, entries in self._groups(tasks):
+            own = decision[entries]
+            local = Decision(
+                own.tasks % self.group_size, own.actions, own.inputs, own.optimistic_values
+            )
+            self.agents[group].observe(local, read[entries])
+
+    def diagnostics(self) -> Row:
+        """Means over the groups of what their agents tell."""
+        rows = [agent.diagnostics() for agent in self.agents]
+        names = [n for n, v in rows[0].items() if not isinstance(v, str)] if rows else []
+        return {name: sum(float(row[name]) for row in rows) / len(rows) for name in names}
+
+    def state(self) -> dict[str, Tensor]:
+        """The states of all groups, by group."""
+        return {
+            f"{group}/{name}": tensor
+            for group, agent in enumerate(self.agents)
+            for name, tensor in agent.state().items()
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Give each group its own."""
+        for group, agent in enumerate(self.agents):
+            prefix = f"{group}/"
+            own = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+            agent.load_state(own)
+
+    def _groups(self, tasks: Tensor) -> list[tuple[int, Tensor]]:
+        groups = tasks.cpu() // self.group_size
+        return [(int(g), (groups == g).nonzero().squeeze(1)) for g in groups.unique()]
+
+
+def random_actions(menu: Menu, generator: torch.Generator) -> Tensor:
+    """An available action by lot in each entry: [entry]."""
+    lots = torch.rand(menu.available.shape, generator=generator, dtype=torch.float64)
+    return menu.best_actions(lots.to(menu.available.device))

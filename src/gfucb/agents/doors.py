@@ -1,0 +1,136 @@
+"""What comes in from outside is checked here, once, before anything changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gfucb.contracts import Decision, Menu
+from gfucb.errors import InvalidInputError
+
+
+def positive_count(value: Any, name: str) -> int:
+    """`value` as an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
+    return value
+
+
+def read_menu(
+    candidates: Any, tasks: Any, available: Any, *, num_tasks: int, device: torch.device | str
+) -> Menu:
+    """Check and complete the arguments of `decide`."""
+    candidates = _tensor(candidates, "candidates")
+    if candidates.ndim < 2 or 0 in candidates.shape:
+        raise InvalidInputError(
+            "candidates must have the shape [entry, action, *input] with no axis empty, "
+            f"got {list(candidates.shape)}"
+        )
+    entries, actions = candidates.shape[:2]
+    read_tasks = _tasks(tasks, entries, num_tasks)
+    if available is None:
+        mask = torch.ones(entries, actions, dtype=torch.bool)
+    else:
+        mask = _tensor(available, "available").cpu()
+        if mask.dtype != torch.bool or tuple(mask.shape) != (entries, actions):
+            raise InvalidInputError(
+                f"available must be booleans of shape [entry, action] = [{entries}, {actions}], "
+                f"got {mask.dtype} of shape {list(mask.shape)}"
+            )
+        empty = (~mask).all(1).nonzero().flatten().tolist()
+        if empty:
+            raise InvalidInputError(
+                f"every entry needs an available action; none is available in entry {empty[0]} "
+                f"(task {int(read_tasks[empty[0]])})"
+            )
+    offered = mask.reshape(entries, actions, *[1] * (candidates.ndim - 2)).to(candidates.device)
+    # What stands in a place that is not offered is padding: it may be anything.
+    candidates = candidates.masked_fill(~offered, 0)
+    _require_finite(candidates, "candidates")
+    return Menu(candidates.to(device), read_tasks.to(device), mask.to(device))
+
+
+def read_feedback(decision: Any, rewards: Any, *, num_tasks: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Check the arguments of `observe`; return tasks, inputs and rewards [entry]."""
+    if not isinstance(decision, Decision):
+        raise InvalidInputError(
+            f"observe takes what decide returned, a Decision, got {type(decision).__name__}"
+        )
+    read = read_rewards(rewards, len(decision))
+    tasks = _tasks(decision.tasks, len(decision), num_tasks)
+    _require_finite(decision.inputs, "the inputs of the decision")
+    return tasks, decision.inputs, read
+
+
+def read_samples(
+    tasks: Any, inputs: Any, rewards: Any, *, num_tasks: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Check the arguments of `learn`; return tasks, inputs and rewards [sample]."""
+    inputs = _tensor(inputs, "inputs")
+    if inputs.ndim < 1:
+        raise InvalidInputError("inputs must have the shape [sample, *input], got a single number")
+    _require_finite(inputs, "inputs")
+    read = read_rewards(rewards, len(inputs), what="inputs have")
+    return _tasks(tasks, len(inputs), num_tasks), inputs, read
+
+
+def read_rewards(rewards: Any, expected: int, what: str = "decision has") -> Tensor:
+    """Rewards [entry] as finite float64."""
+    read = _tensor(rewards, "rewards")
+    if read.is_complex() or read.dtype == torch.bool:
+        raise InvalidInputError(f"rewards must be real numbers, got {read.dtype}")
+    if tuple(read.shape) != (expected,):
+        raise InvalidInputError(
+            f"the {what} {expected} entries, so rewards must have the shape [{expected}], "
+            f"got {list(read.shape)}; to reward some entries only, pass decision[entries]"
+        )
+    read = read.to(torch.float64)
+    if not bool(read.isfinite().all()):
+        entry = int((~read.isfinite()).nonzero()[0])
+        raise InvalidInputError(
+            f"rewards must be finite, got {float(read[entry])} in entry {entry}; "
+            "leave out rewards that are missing: pass decision[entries]"
+        )
+    return read
+
+
+def _tensor(value: Any, name: str) -> Tensor:
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
+
+
+def _require_finite(inputs: Tensor, name: str) -> None:
+    if inputs.is_complex() or inputs.dtype == torch.bool:
+        raise InvalidInputError(f"{name} must be real numbers, got {inputs.dtype}")
+    if inputs.is_floating_point() and not bool(inputs.isfinite().all()):
+        where = (~inputs.isfinite()).nonzero()[0].tolist()
+        raise InvalidInputError(f"{name} must be finite, got NaN or infinity at index {where}")
+
+
+def _tasks(tasks: Any, entries: int, num_tasks: int) -> Tensor:
+    if tasks is None:
+        if entries != num_tasks:
+            raise InvalidInputError(
+                f"without tasks there is one entry for each of the {num_tasks} tasks, in order, "
+                f"but candidates has {entries} entries; say which tasks they belong to"
+            )
+        return torch.arange(num_tasks)
+    read = _tensor(tasks, "tasks").cpu()
+    if read.is_floating_point() or read.is_complex() or read.dtype == torch.bool:
+        raise InvalidInputError(f"tasks must be integers, got {read.dtype}")
+    if tuple(read.shape) != (entries,):
+        raise InvalidInputError(
+            f"tasks must have one number for each of the {entries} entries, "
+            f"got shape {list(read.shape)}"
+        )
+    read = read.to(torch.int64)
+    unknown = read[(read < 0) | (read >= num_tasks)]
+    if len(unknown):
+        raise InvalidInputError(
+            f"tasks are numbered 0 to {num_tasks - 1}, got task {int(unknown[0])}"
+        )
+    return read

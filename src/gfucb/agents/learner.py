@@ -1,0 +1,276 @@
+"""What an agent has learned: the data, the fit, and the statistics of its heads."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from gfucb.contracts import LeastSquares
+from gfucb.errors import InvalidInputError
+from gfucb.functions import (
+    FiniteClass,
+    HeadPenalty,
+    HeadStatistics,
+    LinearClass,
+    LinearRepresentation,
+    MultiheadFunction,
+    MultitaskDataset,
+    NeuralClass,
+    NeuralRepresentation,
+    Representation,
+    RepresentationClass,
+    features_of,
+)
+from gfucb.functions.networks import default_network
+from gfucb.seeding import random_stream
+
+# Inputs beyond this are refused by the default network, which expects them around one.
+LARGEST_DEFAULT_INPUT = 1e3
+
+
+class Learner:
+    """Keeps a least-squares fit of all tasks up to date, at a bounded cost a reward.
+
+    The representation is fitted anew when the data has grown by `refit_growth` since the last
+    fit (1.0: at every call of `learn`); in between, every reward updates the heads in closed
+    form. Nothing is built before the shape of an input is known.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_tasks: int,
+        representation_class: RepresentationClass | None,
+        fit: LeastSquares,
+        penalty: HeadPenalty,
+        offset: float,
+        value_range: tuple[float, float] | None,
+        refit_growth: float,
+        seed: int,
+        device: torch.device | str,
+    ) -> None:
+        if not refit_growth >= 1:
+            raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
+        self.num_tasks = num_tasks
+        self.representation_class = representation_class
+        self.fit = fit
+        self.penalty = penalty
+        self.offset = offset
+        self.value_range = value_range
+        self.refit_growth = refit_growth
+        self.seed = seed
+        self.device = torch.device(device)
+        self.num_fits = 0
+        self._samples_at_fit = 0
+        self._data: MultitaskDataset | None = None
+        self._center: MultiheadFunction | None = None
+        self._statistics: HeadStatistics | None = None
+
+    def belief(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
+        """The center, the data and the center's statistics, for inputs like these [n, *input].
+
+        Before the first reward this is a function that gives every input the offset; it is made
+        on demand and not kept, so asking never commits the learner to a shape.
+        """
+        if self._data is None or self._center is None or self._statistics is None:
+            return self._unlearned(inputs)
+        self._require_alike(inputs, self._data)
+        return self._center, self._data, self._statistics
+
+    def learn(self, tasks: Tensor, inputs: Tensor, rewards: Tensor) -> None:
+        """Add samples [n], [n, *input], [n] and bring the fit up to date."""
+        if len(tasks) == 0:
+            return
+        tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
+        center, data, statistics = self.belief(inputs)
+        size_before = len(data)
+        data.append(tasks, inputs, rewards)
+        try:
+            if len(data) >= self.refit_growth * self._samples_at_fit:
+                self._refit(center, data)
+            else:
+                news = self._statistics_of(center, tasks, inputs, rewards)
+                self._keep(center, data, statistics.plus(news))
+        except BaseException:
+            data.truncate(size_before)
+            raise
+
+    def _refit(self, center: MultiheadFunction, data: MultitaskDataset) -> None:
+        generator = random_stream(self.seed, "fit", self.num_fits)
+        fitted = self.fit(data, center, self.penalty, generator)
+        self._keep(fitted, data, self._statistics_of(fitted, data.tasks, data.inputs, data.targets))
+        self._samples_at_fit = len(data)
+        self.num_fits += 1
+
+    def _keep(
+        self, center: MultiheadFunction, data: MultitaskDataset, statistics: HeadStatistics
+    ) -> None:
+        self._center = center.with_heads(statistics.heads(self.penalty))
+        self._data, self._statistics = data, statistics
+
+    def _statistics_of(
+        self, center: MultiheadFunction, tasks: Tensor, inputs: Tensor, rewards: Tensor
+    ) -> HeadStatistics:
+        features = features_of(center.representation, inputs)
+        return HeadStatistics.of(features, tasks, rewards - self.offset, self.num_tasks)
+
+    def _unlearned(
+        self, inputs: Tensor
+    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
+        representation = self._first_representation(inputs)
+        feature_dim = _feature_dim(representation, inputs)
+        statistics = HeadStatistics.empty(self.num_tasks, feature_dim, self.device)
+        center = MultiheadFunction(
+            representation, statistics.moments, self.offset, self.value_range
+        )
+        data = MultitaskDataset(self.num_tasks, inputs.shape[1:], inputs.dtype, device=self.device)
+        return center, data, statistics
+
+    def _first_representation(self, inputs: Tensor) -> Representation:
+        known = self.representation_class
+        if isinstance(known, FiniteClass):
+            return known.members[0]
+        if isinstance(known, LinearClass):
+            eye = torch.eye(known.feature_dim, known.input_dim, dtype=torch.float64)
+            return LinearRepresentation(eye.to(self.device))
+        if isinstance(known, NeuralClass):
+            return _on(known.start(), self.device)
+        if inputs.is_floating_point() and float(inputs.abs().max()) > LARGEST_DEFAULT_INPUT:
+            raise InvalidInputError(
+                f"inputs reach {float(inputs.abs().max()):.3g}; the default network expects values "
+                "around one. Standardise them, or pass a representation that does"
+            )
+        module = default_network(inputs.shape[1:], random_stream(self.seed, "network"))
+        return _on(NeuralRepresentation(module), self.device)
+
+    def _require_alike(self, inputs: Tensor, data: MultitaskDataset) -> None:
+        known = data.inputs
+        if inputs.shape[1:] != known.shape[1:]:
+            raise InvalidInputError(
+                f"this agent has learned from inputs of shape {list(known.shape[1:])}, "
+                f"got inputs of shape {list(inputs.shape[1:])}"
+            )
+        alike = inputs.dtype == known.dtype or (
+            inputs.is_floating_point() and known.is_floating_point()
+        )
+        if not alike:
+            raise InvalidInputError(
+                f"this agent has learned from {known.dtype} inputs, got {inputs.dtype}; "
+                "bytes are read as images in [0, 1], so the two do not mean the same"
+            )
+
+    def state(self) -> dict[str, Tensor]:
+        """Named tensors from which `load_state` continues exactly; empty before any reward."""
+        if self._data is None or self._center is None or self._statistics is None:
+            return {}
+        tensors = {
+            "counters": torch.tensor([self.num_fits, self._samples_at_fit]),
+            "data.inputs": self._data.inputs,
+            "data.tasks": self._data.tasks,
+            "data.targets": self._data.targets,
+            "statistics.grams": self._statistics.grams,
+            "statistics.moments": self._statistics.moments,
+            "heads": self._center.heads,
+        }
+        return tensors | self._representation_state(self._center.representation)
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Become the learner whose `state` this is; it must have been built alike."""
+        if not state:
+            self._data = self._center = self._statistics = None
+            self.num_fits = self._samples_at_fit = 0
+            return
+        inputs = state["data.inputs"].to(self.device)
+        center, data, _ = self._unlearned(inputs)
+        data.append(state["data.tasks"], inputs, state["data.targets"])
+        representation = self._restored_representation(center.representation, state)
+        statistics = HeadStatistics(
+            state["statistics.grams"].to(self.device), state["statistics.moments"].to(self.device)
+        )
+        heads = state["heads"].to(self.device)
+        if heads.shape != center.heads.shape:
+            raise InvalidInputError(
+                f"the saved heads have shape {list(heads.shape)}, "
+                f"this agent's have {list(center.heads.shape)}"
+            )
+        self.num_fits, self._samples_at_fit = (int(n) for n in state["counters"])
+        self._center = replace(center, representation=representation, heads=heads)
+        self._data, self._statistics = data, statistics
+
+    def _representation_state(self, representation: Representation) -> dict[str, Tensor]:
+        if isinstance(representation, NeuralRepresentation):
+            module = representation.module.state_dict()
+            return {f"module.{name}": tensor for name, tensor in module.items()}
+        if isinstance(representation, LinearRepresentation) and isinstance(
+            self.representation_class, LinearClass
+        ):
+            return {"matrix": representation.matrix}
+        assert isinstance(self.representation_class, FiniteClass)
+        members = self.representation_class.members
+        index = next(i for i, member in enumerate(members) if member is representation)
+        return {"member": torch.tensor(index)}
+
+    def _restored_representation(
+        self, first: Representation, state: dict[str, Tensor]
+    ) -> Representation:
+        if isinstance(first, NeuralRepresentation):
+            prefix = "module."
+            names = [name for name in state if name.startswith(prefix)]
+            first.module.load_state_dict({n.removeprefix(prefix): state[n] for n in names})
+            return first
+        if isinstance(self.representation_class, LinearClass):
+            return LinearRepresentation(state["matrix"].to(self.device))
+        assert isinstance(self.representation_class, FiniteClass)
+        return self.representation_class.members[int(state["member"])]
+
+
+def as_class(representation: nn.Module | RepresentationClass | None) -> RepresentationClass | None:
+    """A bare module stands for the class of all its parameters."""
+    if isinstance(representation, nn.Module):
+        return NeuralClass(representation)
+    if representation is None or isinstance(
+        representation, FiniteClass | LinearClass | NeuralClass
+    ):
+        return representation
+    raise InvalidInputError(
+        "representation must be a torch module, a FiniteClass, a LinearClass, a NeuralClass or "
+        f"None, got {type(representation).__name__}"
+    )
+
+
+def check_value_range(
+    value_range: tuple[float, float] | None,
+) -> tuple[float, float] | None:
+    """A pair low < high of finite numbers, or None."""
+    if value_range is None:
+        return None
+    low, high = (float(v) for v in value_range)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInputError(
+            f"value_range must be (low, high) with low < high, got ({low}, {high})"
+        )
+    return low, high
+
+
+def _on(representation: NeuralRepresentation, device: torch.device) -> NeuralRepresentation:
+    representation.module.to(device).eval()
+    return representation
+
+
+def _feature_dim(representation: Representation, inputs: Tensor) -> int:
+    try:
+        features = features_of(representation, inputs[:1])
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise InvalidInputError(
+            f"the representation cannot read inputs of shape {list(inputs.shape[1:])} "
+            f"and type {inputs.dtype}: {error}"
+        ) from error
+    if features.ndim != 2:
+        raise InvalidInputError(
+            "a representation maps [n, *input] to [n, feature]; "
+            f"this one maps {list(inputs[:1].shape)} to {list(features.shape)}"
+        )
+    return features.shape[1]

@@ -1,0 +1,316 @@
+"""The command line: run, compare, report. The only file that knows tyro."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+
+from gfucb.errors import GFUCBError, UnknownNameError, lookup
+
+try:
+    import pandas as pd
+    import tyro
+    from rich import box
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Table
+
+    from gfucb.environments import fetch_mnist
+    from gfucb.experiments.comparison import Comparison, Listener, compare
+    from gfucb.experiments.config import (
+        AGENTS,
+        PRESETS,
+        AgentConfig,
+        RunConfig,
+        WorldConfig,
+        preset,
+    )
+    from gfucb.experiments.figures import label, regret_curves
+    from gfucb.experiments.records import run
+    from gfucb.experiments.report import interval, write_report
+    from gfucb.experiments.summary import load_rows, summarise
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
+    ) from error
+
+OVERVIEW = """\
+gfucb: many related decision problems, each learning from all
+
+  gfucb compare   several agents on the same seeds: a table and a figure with 95% bands
+  gfucb run       one agent, one seed: rows.csv, one row a round
+  gfucb report    a folder of runs as one self-contained page
+  gfucb presets   the presets and agents there are
+  gfucb fetch-mnist   download MNIST into a folder, checked
+
+Begin with
+  gfucb compare --preset demo --out runs/first
+  gfucb report runs/first
+
+A preset fixes the world, its length, agents and seeds; everything can be overruled:
+  gfucb compare --preset digits --agents gfucb linucb --seeds 0 1 2 --num-rounds 100 \\
+                --world.num-tasks 10 --out runs/second
+  gfucb run --preset mnist --data-dir data/mnist --agent.name gfucb --out runs/third
+
+`gfucb COMMAND --help` lists all settings of a command. Runs are never overwritten; one that
+was killed is taken up where it stopped when the same command is given again.
+"""
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """Play one agent in one world under one seed, and write what happened.
+
+    The folder gets config.json (the settings), provenance.json (versions, commit, seconds) and
+    rows.csv (a row for each round). Given again, the command takes up a run that was killed.
+    """
+
+    out: Path
+    """Folder of the run; it must not hold another one."""
+    world: WorldConfig = field(default_factory=WorldConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    num_rounds: int = 200
+    """T, the number of rounds."""
+    seed: int = 0
+    """World and agent derive all their randomness from it."""
+    data_dir: str | None = None
+    """Folder with MNIST's files; by default the environment variable GFUCB_DATA_DIR."""
+
+    def __call__(self, console: Console) -> None:
+        """Run, with a progress bar on a terminal."""
+        torch.set_num_threads(1)
+        config = RunConfig(self.world, self.agent, self.num_rounds, self.seed)
+        regret = 0.0
+        with _progress(console, self.agent.name, self.num_rounds) as advance:
+            for row in run(config, self.out, data_dir=self.data_dir):
+                regret = float(row["cumulative_regret"])
+                advance(int(row["round"]))
+        console.print(
+            f"{label(self.agent.name)}: regret of one task {regret:.3f} after {self.num_rounds} "
+            f"rounds; rows in {self.out / 'rows.csv'}"
+        )
+
+
+@dataclass(frozen=True)
+class CompareCommand:
+    """Play several agents on the same seeds, and say who lost least.
+
+    All agents meet the same contexts and the same noise. Ends with a table (mean regret of one
+    task with its 95% interval over seeds, paired differences to GFUCB, seconds) and writes
+    summary.csv, regret.png and regret.svg next to the run folders.
+    """
+
+    out: Path
+    """Folder for the runs, OUT/AGENT/seed=SEED."""
+    agents: tuple[str, ...] = ("gfucb",)
+    """Which agents; `gfucb presets` lists them."""
+    seeds: tuple[int, ...] = (0,)
+    """Which seeds."""
+    world: WorldConfig = field(default_factory=WorldConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    """Settings for all agents; the name is ignored here."""
+    num_rounds: int = 200
+    """T, the number of rounds."""
+    resume: bool = False
+    """Keep the finished runs in OUT and take up the others."""
+    jobs: int = min(2, os.cpu_count() or 1)
+    """Runs at a time, a process with one thread each."""
+    data_dir: str | None = None
+    """Folder with MNIST's files; by default the environment variable GFUCB_DATA_DIR."""
+
+    def __call__(self, console: Console) -> None:
+        """Run what is missing, then print the table and draw the figure."""
+        for name in self.agents:
+            lookup(AGENTS, name, "agent")
+        comparison = Comparison(
+            self.world,
+            tuple(replace(self.agent, name=name) for name in self.agents),
+            self.seeds,
+            self.num_rounds,
+        )
+        num_runs = len(self.agents) * len(self.seeds)
+        with _progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
+            compare(
+                comparison,
+                self.out,
+                resume=self.resume,
+                jobs=self.jobs,
+                data_dir=self.data_dir,
+                listener=Listener(
+                    lambda config, regret: console.print(
+                        f"{config.agent.name}, seed {config.seed}: regret {regret:.2f}",
+                        highlight=False,
+                    ),
+                    advance,
+                ),
+            )
+        table = summarise(self.out)
+        table.to_csv(self.out / "summary.csv", index=False)
+        figure = regret_curves(load_rows(self.out))
+        figure.savefig(self.out / "regret.png", dpi=160)
+        figure.savefig(self.out / "regret.svg")
+        console.print(_summary_table(table, self.num_rounds, self.world.num_tasks))
+        console.print(f"figure: {self.out / 'regret.png'}", highlight=False)
+
+
+@dataclass(frozen=True)
+class ReportCommand:
+    """Make one self-contained HTML page of the finished runs in a folder."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """A folder that `gfucb compare` or `gfucb run` wrote."""
+
+    def __call__(self, console: Console) -> None:
+        """Write FOLDER/report.html."""
+        console.print(f"report: {write_report(self.folder)}", highlight=False)
+
+
+@dataclass(frozen=True)
+class FetchCommand:
+    """Download the four MNIST files that are missing from a folder; checksums are verified."""
+
+    data_dir: Path
+    """Folder for the files."""
+
+    def __call__(self, console: Console) -> None:
+        """Download and check."""
+        for path in fetch_mnist(self.data_dir):
+            console.print(f"checked {path}", highlight=False)
+
+
+@dataclass(frozen=True)
+class PresetsCommand:
+    """List the presets and the agents."""
+
+    def __call__(self, console: Console) -> None:
+        """Print both tables."""
+        presets = Table("preset", "what it is", "tasks", "rounds", "seeds", box=None)
+        for name, entry in PRESETS.items():
+            numbers = (entry.world.num_tasks, entry.num_rounds, len(entry.seeds))
+            presets.add_row(name, entry.description, *(str(n) for n in numbers))
+        agents = Table("agent", "what it is", box=None)
+        for name, agent in AGENTS.items():
+            agents.add_row(name, agent.description)
+        console.print(presets, "", agents)
+
+
+Command = RunCommand | CompareCommand | ReportCommand | FetchCommand | PresetsCommand
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of `gfucb`."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(OVERVIEW, end="")
+        return
+    try:
+        parse(words)(Console())
+    except GFUCBError as error:
+        print(f"gfucb: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("gfucb: stopped; give the same command again to go on", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def parse(words: list[str]) -> Command:
+    """From the words of the command line to the command they mean."""
+    name, rest = words[0], words[1:]
+    commands: dict[str, Callable[[], Command]] = {
+        "run": lambda: RunCommand(out=tyro.MISSING),
+        "compare": lambda: CompareCommand(out=tyro.MISSING),
+        "report": lambda: ReportCommand(folder=tyro.MISSING),
+        "fetch-mnist": lambda: FetchCommand(data_dir=tyro.MISSING),
+        "presets": PresetsCommand,
+    }
+    default = lookup(commands, name, "command")()
+    chosen, rest = _take_preset(rest)
+    if isinstance(default, RunCommand):
+        entry = preset(chosen or "digits")
+        default = replace(default, world=entry.world, num_rounds=entry.num_rounds)
+    elif isinstance(default, CompareCommand):
+        entry = preset(chosen or "digits")
+        default = replace(
+            default,
+            world=entry.world,
+            num_rounds=entry.num_rounds,
+            agents=entry.agents,
+            seeds=entry.seeds,
+        )
+    elif chosen is not None:
+        raise UnknownNameError(f"gfucb {name} takes no --preset")
+    description = (type(default).__doc__ or "") + (
+        "\n\n--preset NAME sets the defaults shown below; presets: " + ", ".join(PRESETS)
+        if isinstance(default, RunCommand | CompareCommand)
+        else ""
+    )
+    return tyro.cli(
+        type(default), default=default, args=rest, prog=f"gfucb {name}", description=description
+    )
+
+
+def _take_preset(words: list[str]) -> tuple[str | None, list[str]]:
+    """The value of --preset and the other words: it decides the defaults of all of them."""
+    for index, word in enumerate(words):
+        if word.startswith("--preset="):
+            return word.split("=", 1)[1], words[:index] + words[index + 1 :]
+        if word == "--preset":
+            value = words[index + 1] if index + 1 < len(words) else ""
+            return value, words[:index] + words[index + 2 :]
+    return None, words
+
+
+@contextmanager
+def _progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, nothing in a log; yields a function of the rounds done."""
+    if not console.is_terminal:
+        yield lambda rounds: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} rounds"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        bar = progress.add_task(name, total=total)
+        yield lambda rounds: progress.update(bar, completed=rounds)
+
+
+def _summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
+    """What `compare` prints at its end."""
+    seeds = int(table["seeds"].max())
+    shown = Table(
+        title=f"Regret of one task after {num_rounds} rounds of {num_tasks} tasks",
+        title_style="bold",
+        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; each: regret of a "
+        "decision; late: of one in the last quarter; CPU seconds of a run",
+        box=box.SIMPLE_HEAD,
+    )
+    shown.add_column("agent", no_wrap=True)
+    for name in ("regret", "versus GFUCB", "each", "late", "seconds"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for line in table.to_dict("records"):
+        versus = line.get("versus_reference", math.nan)
+        spread = line.get("versus_reference_half_width", math.nan)
+        shown.add_row(
+            label(line["agent"]),
+            interval(line["regret"], line["regret_half_width"]),
+            "" if line["agent"] == "gfucb" else interval(versus, spread, sign=True),
+            f"{line['regret_per_decision']:.3f}",
+            f"{line['late_regret']:.3f}",
+            f"{line['cpu_seconds']:.1f}",
+            style="bold" if line["agent"] == "gfucb" else None,
+        )
+    return shown
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The image bandit of section 6.1: choose the image whose digit pays best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gfucb.contracts import BanditRound
+from gfucb.environments.images import LabelledImages
+from gfucb.errors import InvalidInputError, lookup
+from gfucb.seeding import random_stream
+
+NUM_CLASSES = 10
+RewardMap = Literal["permutation", "tenths", "uniform"]
+Digits = Literal["iid", "distinct"]
+
+
+class ImageBandit:
+    """M tasks; each round shows each of them K images, and pays by the digit that is chosen.
+
+    Task i pays sigma_i(digit) + noise. All that is random in round t derives from (seed, t) and
+    nothing else: contexts and noise are the same whatever was chosen before.
+
+    Args:
+        data: images and their digits.
+        reward_map: `permutation` gives each task a permutation of {0, .. 9} / 10, such that ten
+            tasks in a row have ten different best digits; `tenths` pays digit / 10 in every
+            task; `uniform` draws sigma_i(digit) from [0, 1].
+        digits: `iid` shows any K images; `distinct` shows K different digits.
+        noise_scale: standard deviation of the Gaussian noise. Rewards are not clipped.
+    """
+
+    def __init__(
+        self,
+        data: LabelledImages,
+        *,
+        num_tasks: int = 10,
+        num_actions: int = 10,
+        reward_map: RewardMap = "permutation",
+        digits: Digits = "iid",
+        noise_scale: float = 0.01,
+        seed: int = 0,
+    ) -> None:
+        if num_tasks < 1 or num_actions < 1:
+            raise InvalidInputError(
+                f"num_tasks and num_actions must be at least 1, got {num_tasks} and {num_actions}"
+            )
+        if not (math.isfinite(noise_scale) and noise_scale > 0):
+            raise InvalidInputError(f"noise_scale must be positive and finite, got {noise_scale}")
+        if digits == "distinct" and num_actions > NUM_CLASSES:
+            raise InvalidInputError(
+                f"there are {NUM_CLASSES} different digits, so `distinct` menus have at most "
+                f"{NUM_CLASSES} actions, got {num_actions}"
+            )
+        self.data = data
+        self.num_tasks = num_tasks
+        self.num_actions = num_actions
+        self.noise_scale = noise_scale
+        self.seed = seed
+        self._draw_images = lookup(
+            {"iid": self._iid_images, "distinct": self._distinct_images}, digits, "kind of digits"
+        )
+        make_map = lookup(REWARD_MAPS, reward_map, "reward map")
+        self.reward_maps = make_map(num_tasks, random_stream(seed, "reward maps"))  # [task, digit]
+
+    def round(self, round_index: int) -> BanditRound:
+        """Round `round_index`, from 1: candidates [task, action, height, width] of bytes."""
+        generator = random_stream(self.seed, "round", round_index)
+        images = self._draw_images(generator)
+        noise = torch.randn(self.num_tasks, generator=generator, dtype=torch.float64)
+        labels = self.data.labels[images]
+        return BanditRound(
+            candidates=self.data.images[images],
+            mean_rewards=self.reward_maps.gather(1, labels),
+            noise=self.noise_scale * noise,
+            true_features=one_hot(labels, NUM_CLASSES).to(torch.float64),
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        """Facts about the world for reports."""
+        height, width = self.data.images.shape[1:]
+        return {"images": len(self.data.images), "pixels": f"{height} x {width}"}
+
+    def _iid_images(self, generator: torch.Generator) -> Tensor:
+        shape = (self.num_tasks, self.num_actions)
+        return torch.randint(len(self.data.images), shape, generator=generator)
+
+    def _distinct_images(self, generator: torch.Generator) -> Tensor:
+        lots = torch.rand(self.num_tasks, NUM_CLASSES, generator=generator, dtype=torch.float64)
+        digits = lots.argsort(1)[:, : self.num_actions]
+        by_digit = self.data.labels.argsort(stable=True)
+        counts = torch.bincount(self.data.labels, minlength=NUM_CLASSES)
+        starts = counts.cumsum(0) - counts
+        within = torch.rand(digits.shape, generator=generator, dtype=torch.float64)
+        return by_digit[starts[digits] + (within * counts[digits]).long()]
+
+
+def _permutations(num_tasks: int, generator: torch.Generator) -> Tensor:
+    """[task, digit]; task i pays most for the i-th digit of a random order, then any order."""
+    maps = []
+    for task in range(num_tasks):
+        if task % NUM_CLASSES == 0:
+            best_digits = torch.randperm(NUM_CLASSES, generator=generator)
+        values = torch.randperm(NUM_CLASSES, generator=generator)
+        best = int(best_digits[task % NUM_CLASSES])
+        top = int(values.argmax())
+        values[[best, top]] = values[[top, best]]
+        maps.append(values)
+    return torch.stack(maps).to(torch.float64) / NUM_CLASSES
+
+
+def _tenths(num_tasks: int, generator: torch.Generator) -> Tensor:
+    return torch.arange(NUM_CLASSES, dtype=torch.float64).repeat(num_tasks, 1) / NUM_CLASSES
+
+
+def _uniform(num_tasks: int, generator: torch.Generator) -> Tensor:
+    return torch.rand(num_tasks, NUM_CLASSES, generator=generator, dtype=torch.float64)
+
+
+REWARD_MAPS = {"permutation": _permutations, "tenths": _tenths, "uniform": _uniform}

@@ -1,0 +1,153 @@
+"""Labelled images: scikit-learn's digits in the box, MNIST-format files from a folder."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import urllib.error
+import urllib.request
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gfucb.errors import DataFileError
+
+DATA_DIR_VARIABLE = "GFUCB_DATA_DIR"
+MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist"
+# File name -> sha256 of its .gz form, as published.
+MNIST_FILES = {
+    "train-images-idx3-ubyte": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1-ubyte": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
+# Where, below the folder named by the user, the files may lie.
+SUBFOLDERS = ("", "mnist", "MNIST/raw")
+
+Split = Literal["train", "test"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledImages:
+    """Images as bytes, 0 to 255, and the class of each."""
+
+    images: Tensor  # [image, height, width], uint8
+    labels: Tensor  # [image], int64
+
+
+def load_digits() -> LabelledImages:
+    """The 1797 8 x 8 digits that come with scikit-learn, their 17 grey levels spread to bytes."""
+    from sklearn.datasets import load_digits as sklearn_digits
+
+    pixels, labels = sklearn_digits(return_X_y=True)
+    images = torch.from_numpy(np.rint(pixels * (255 / 16)).astype(np.uint8)).reshape(-1, 8, 8)
+    return LabelledImages(images, torch.from_numpy(labels.astype(np.int64)))
+
+
+def load_mnist(
+    data_dir: str | os.PathLike[str] | None = None, split: Split = "train"
+) -> LabelledImages:
+    """MNIST, or any data in its format, from a folder.
+
+    Args:
+        data_dir: the folder; by default the one the environment variable GFUCB_DATA_DIR names.
+        split: `train` reads the train-* files, `test` the t10k-* files; .gz or unpacked.
+    """
+    folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    if not folder:
+        raise DataFileError(
+            "MNIST needs a folder to be read from: name it with --data-dir or in the environment "
+            f"variable {DATA_DIR_VARIABLE}; `gfucb fetch-mnist --data-dir FOLDER` fills one"
+        )
+    prefix = "train" if split == "train" else "t10k"
+    image_file = find_idx(Path(folder), f"{prefix}-images-idx3-ubyte")
+    label_file = find_idx(Path(folder), f"{prefix}-labels-idx1-ubyte")
+    images, labels = read_idx(image_file, num_axes=3), read_idx(label_file, num_axes=1)
+    if len(images) != len(labels):
+        raise DataFileError(
+            f"{image_file} has {len(images)} images but {label_file} has {len(labels)} labels; "
+            "the two files do not belong together"
+        )
+    return LabelledImages(torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64)))
+
+
+def find_idx(folder: Path, name: str) -> Path:
+    """The file `name` or `name`.gz in the folder or one of its usual subfolders."""
+    places = [folder / sub / (name + end) for sub in SUBFOLDERS for end in ("", ".gz")]
+    for place in places:
+        if place.is_file():
+            return place
+    looked = "\n  ".join(str(place) for place in places)
+    reason = "" if folder.is_dir() else f"; there is no folder {folder}"
+    raise DataFileError(
+        f"cannot find {name}{reason}. Looked for\n  {looked}\n"
+        f"Copy it there, or let `gfucb fetch-mnist --data-dir {folder}` download it"
+    )
+
+
+def read_idx(path: Path, num_axes: int) -> NDArray[np.uint8]:
+    """Read an IDX file of bytes: big-endian magic 0x0000 08 axes, the sizes, then the bytes."""
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataFileError(f"{path} is torn or no gzip file: {error}; fetch it again") from error
+    header = 4 * (1 + num_axes)
+    if len(content) < header:
+        raise DataFileError(f"{path} is torn: {len(content)} bytes, the header alone has {header}")
+    numbers = np.frombuffer(content, dtype=">u4", count=1 + num_axes)
+    magic = 0x0800 + num_axes
+    if numbers[0] != magic:
+        raise DataFileError(
+            f"{path} is no IDX file of bytes with {num_axes} axes: it begins with "
+            f"{int(numbers[0]):#010x}, expected {magic:#010x}"
+        )
+    shape = tuple(int(n) for n in numbers[1:])
+    expected = header + int(np.prod(shape, dtype=np.int64))
+    if len(content) != expected:
+        raise DataFileError(
+            f"{path} is torn: its header promises {expected} bytes, it has {len(content)}; "
+            "fetch it again"
+        )
+    return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape).copy()
+
+
+def fetch_mnist(data_dir: str | os.PathLike[str], source: str = MNIST_SOURCE) -> list[Path]:
+    """Download the four MNIST files that are missing, checking each; return their paths.
+
+    A file whose checksum is wrong is not kept. Files that are there are checked, not replaced.
+    """
+    folder = Path(data_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, sha256 in MNIST_FILES.items():
+        path = folder / f"{name}.gz"
+        content = path.read_bytes() if path.exists() else _download(f"{source}/{name}.gz")
+        found = hashlib.sha256(content).hexdigest()
+        if found != sha256:
+            raise DataFileError(
+                f"{path if path.exists() else f'{source}/{name}.gz'} is not the published file: "
+                f"its sha256 is {found}, expected {sha256}"
+            )
+        if not path.exists():
+            partial = path.with_suffix(".partial")
+            partial.write_bytes(content)
+            os.replace(partial, path)
+        paths.append(path)
+    return paths
+
+
+def _download(address: str) -> bytes:
+    try:
+        with urllib.request.urlopen(address, timeout=60) as response:
+            return bytes(response.read())
+    except (urllib.error.URLError, OSError) as error:
+        raise DataFileError(
+            f"cannot download {address}: {error}; where there is no network, copy the file by hand"
+        ) from error

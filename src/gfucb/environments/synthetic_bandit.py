@@ -1,0 +1,126 @@
+"""Worlds built from a truth that is known: a finite or a linear class, and exact regret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gfucb.contracts import BanditRound
+from gfucb.errors import InvalidInputError
+from gfucb.functions import (
+    FiniteClass,
+    LinearClass,
+    LinearRepresentation,
+    MultiheadFunction,
+    NeuralRepresentation,
+    features_of,
+)
+from gfucb.seeding import random_stream
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticBandit:
+    """Candidates on the unit sphere, rewards truth_i(x) + noise; |truth| <= 1.
+
+    All that is random in round t derives from (seed, t) and nothing else.
+
+    Attributes:
+        truth: the true f, a member of `representation_class` with heads on the unit sphere.
+        representation_class: what an agent may be told.
+    """
+
+    truth: MultiheadFunction
+    representation_class: FiniteClass | LinearClass
+    num_tasks: int
+    num_actions: int
+    input_dim: int
+    noise_scale: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.noise_scale) and self.noise_scale > 0):
+            raise InvalidInputError(
+                f"noise_scale must be positive and finite, got {self.noise_scale}"
+            )
+
+    def round(self, round_index: int) -> BanditRound:
+        """Round `round_index`, from 1: candidates [task, action, input]."""
+        generator = random_stream(self.seed, "round", round_index)
+        shape = (self.num_tasks, self.num_actions, self.input_dim)
+        candidates = unit_vectors(shape, generator)
+        noise = torch.randn(self.num_tasks, generator=generator, dtype=torch.float64)
+        features = features_of(self.truth.representation, candidates.flatten(0, 1))
+        features = features.unflatten(0, shape[:2])
+        return BanditRound(
+            candidates=candidates,
+            mean_rewards=self.truth.values_of_features(
+                features, torch.arange(self.num_tasks)[:, None]
+            ),
+            noise=self.noise_scale * noise,
+            true_features=features,
+        )
+
+    def describe(self) -> Mapping[str, Any]:
+        """Facts about the world for reports."""
+        return {"input_dim": self.input_dim, "feature_dim": self.truth.heads.shape[1]}
+
+
+def finite_bandit(
+    *,
+    num_tasks: int = 4,
+    num_actions: int = 5,
+    input_dim: int = 6,
+    feature_dim: int = 2,
+    num_representations: int = 8,
+    noise_scale: float = 0.1,
+    seed: int = 0,
+) -> SyntheticBandit:
+    """The truth is one of several random non-linear maps x -> normalised tanh(2 B x)."""
+    generator = random_stream(seed, "truth")
+    members = [
+        _random_features(input_dim, feature_dim, generator) for _ in range(num_representations)
+    ]
+    true_member = int(torch.randint(num_representations, (1,), generator=generator))
+    heads = unit_vectors((num_tasks, feature_dim), generator)
+    truth = MultiheadFunction(members[true_member], heads)
+    return SyntheticBandit(
+        truth, FiniteClass(members), num_tasks, num_actions, input_dim, noise_scale, seed
+    )
+
+
+def linear_bandit(
+    *,
+    num_tasks: int = 4,
+    num_actions: int = 5,
+    input_dim: int = 6,
+    feature_dim: int = 2,
+    noise_scale: float = 0.1,
+    seed: int = 0,
+) -> SyntheticBandit:
+    """The truth is x -> B x with a random B of orthonormal rows."""
+    generator = random_stream(seed, "truth")
+    known = LinearClass(input_dim, feature_dim)
+    raw = torch.randn(input_dim, feature_dim, generator=generator, dtype=torch.float64)
+    representation = LinearRepresentation(torch.linalg.qr(raw).Q.T)
+    truth = MultiheadFunction(representation, unit_vectors((num_tasks, feature_dim), generator))
+    return SyntheticBandit(truth, known, num_tasks, num_actions, input_dim, noise_scale, seed)
+
+
+def unit_vectors(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Uniform on the unit sphere of the last axis."""
+    raw = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return raw / raw.norm(dim=-1, keepdim=True)
+
+
+def _random_features(
+    input_dim: int, feature_dim: int, generator: torch.Generator
+) -> NeuralRepresentation:
+    weights = torch.randn(feature_dim, input_dim, generator=generator, dtype=torch.float64)
+    layer = nn.Linear(input_dim, feature_dim, bias=False, dtype=torch.float64)
+    layer.weight.data = 2 * weights
+    return NeuralRepresentation(nn.Sequential(layer, nn.Tanh()), "l2")

@@ -1,0 +1,48 @@
+"""The errors this library raises on purpose; each message says what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+
+
+class GFUCBError(Exception):
+    """Any error this library raises on purpose."""
+
+
+class InvalidInputError(GFUCBError, ValueError):
+    """A value at the door is unusable; nothing was changed."""
+
+
+class UnknownNameError(GFUCBError, KeyError):
+    """A preset, agent or option is not known; the message lists the known ones."""
+
+    def __str__(self) -> str:
+        # KeyError prints the repr of its argument, which would quote our sentence.
+        return str(self.args[0])
+
+
+class DataFileError(GFUCBError, OSError):
+    """A data file is missing, torn or not what it claims to be."""
+
+
+class SavedStateError(GFUCBError, OSError):
+    """A saved agent or checkpoint is missing, torn or belongs to something else."""
+
+
+class RunFolderError(GFUCBError, OSError):
+    """A run folder is in the way, or does not hold what was asked for."""
+
+
+class TooManyTuplesError(GFUCBError, ValueError):
+    """Enumeration was asked for more action tuples than it accepts."""
+
+
+def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
+    """Return `table[name]`, or raise an error that lists the known names."""
+    if name not in table:
+        known = ", ".join(sorted(table))
+        raise UnknownNameError(f"unknown {what} {name!r}; the known ones are: {known}")
+    return table[name]

@@ -1,0 +1,94 @@
+"""The paper's fit (section 6.2): module and heads together by Adam, many epochs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from gfucb.errors import InvalidInputError
+from gfucb.estimation.profile import best_on
+from gfucb.functions import (
+    HeadPenalty,
+    MultiheadFunction,
+    MultitaskDataset,
+    NeuralRepresentation,
+)
+from gfucb.seeding import global_randomness_from
+
+
+@dataclass(frozen=True)
+class AdamFit:
+    """Adam with lr 1e-3 for 200 epochs, started from the previous fit.
+
+    Args:
+        batch_size: samples a step; None takes all data at every step.
+        stop_below: end the fit when the mean squared error of an epoch is below this;
+            None never does.
+    """
+
+    epochs: int = 200
+    learning_rate: float = 1e-3
+    batch_size: int | None = 256
+    stop_below: float | None = None
+
+    def __call__(
+        self,
+        data: MultitaskDataset,
+        start: MultiheadFunction,
+        penalty: HeadPenalty,
+        generator: torch.Generator,
+    ) -> MultiheadFunction:
+        """Train copies of the start's module and heads."""
+        if not isinstance(start.representation, NeuralRepresentation):
+            raise InvalidInputError(
+                f"Adam trains a NeuralRepresentation, got {type(start.representation).__name__}"
+            )
+        representation = start.representation.copy()
+        if len(data):
+            heads = start.heads.clone().requires_grad_()
+            self._train(representation, heads, data, start.offset, penalty, generator)
+        # Paper: the heads are the ones Adam arrives at. We replace them by the minimisers on the
+        # representation it found: the set is centered at a least-squares fit by assumption, and
+        # the error Adam leaves in the heads was measured to be as large as the radius.
+        return best_on(representation, data, start, penalty)
+
+    def _train(
+        self,
+        representation: NeuralRepresentation,
+        heads: torch.Tensor,
+        data: MultitaskDataset,
+        offset: float,
+        penalty: HeadPenalty,
+        generator: torch.Generator,
+    ) -> None:
+        # Paper: whether Adam keeps its moments from round to round is not said; we reset them.
+        optimiser = torch.optim.Adam(
+            [*representation.module.parameters(), heads], lr=self.learning_rate, fused=True
+        )
+        representation.module.train()
+        with global_randomness_from(generator):
+            for _ in range(self.epochs):
+                total = 0.0
+                for batch in torch.randperm(len(data), generator=generator).split(
+                    self.batch_size or len(data)
+                ):
+                    features = representation(data.inputs[batch]).to(torch.float64)
+                    values = offset + (features * heads[data.tasks[batch]]).sum(-1)
+                    loss = (values - data.targets[batch]).square().mean()
+                    optimiser.zero_grad()
+                    loss.backward()
+                    optimiser.step()
+                    if penalty.norm_bound is not None:
+                        shorten(heads, penalty.norm_bound)
+                    total += loss.item() * len(batch)
+                if self.stop_below is not None and total / len(data) <= self.stop_below:
+                    break
+        representation.module.eval()
+
+
+def shorten(heads: torch.Tensor, norm_bound: float) -> None:
+    """Project heads [task, feature] to the ball of radius `norm_bound`, in place."""
+    with torch.no_grad():
+        norms = heads.norm(dim=-1, keepdim=True)
+        heads *= (norm_bound / norms.clamp_min(norm_bound)).clamp_max(1.0)

@@ -1,0 +1,99 @@
+"""Least squares over linear representations: alternate between heads and matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gfucb.estimation.profile import best_on, penalised_error
+from gfucb.functions import (
+    HeadPenalty,
+    HeadStatistics,
+    LinearClass,
+    LinearRepresentation,
+    MultiheadFunction,
+    MultitaskDataset,
+)
+from gfucb.functions.representations import flat_inputs
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """Minimise sum (<w_i, B x> - y)^2 + ridge |B^T W|^2 over B [feature, input] and heads W.
+
+    Both half-steps are exact, so the error never rises; the problem is not convex, so the
+    better of two starts is kept: the previous fit, and the leading directions of the tasks'
+    own ridge solutions. One iteration costs a solve of size (feature_dim input_dim).
+    """
+
+    representation_class: LinearClass
+    iterations: int = 100
+    tolerance: float = 1e-10
+    """Stop when an iteration lowers the error by less than this fraction of it."""
+
+    def __call__(
+        self,
+        data: MultitaskDataset,
+        start: MultiheadFunction,
+        penalty: HeadPenalty,
+        generator: torch.Generator,
+    ) -> MultiheadFunction:
+        """Descend from both starts and return the better end."""
+        statistics = HeadStatistics.of(
+            flat_inputs(data.inputs), data.tasks, data.targets - start.offset, data.num_tasks
+        )
+        spectral = leading_directions(
+            statistics.heads(penalty), self.representation_class.feature_dim
+        )
+        starts = [best_on(LinearRepresentation(spectral), data, start, penalty)]
+        if isinstance(start.representation, LinearRepresentation):
+            starts.append(best_on(start.representation, data, start, penalty))
+        fits = [self._descend(begin, data, statistics, penalty) for begin in starts]
+        return min(fits, key=lambda fit: penalised_error(fit, data, penalty))
+
+    def _descend(
+        self,
+        function: MultiheadFunction,
+        data: MultitaskDataset,
+        statistics: HeadStatistics,
+        penalty: HeadPenalty,
+    ) -> MultiheadFunction:
+        error = penalised_error(function, data, penalty)
+        for _ in range(self.iterations):
+            matrix = best_matrix(function.heads, statistics, penalty.ridge)
+            # Orthonormal rows make |B^T W| = |W|: the heads' ridge is then that of the loss.
+            rows = torch.linalg.qr(matrix.T).Q.T
+            better = best_on(LinearRepresentation(rows), data, function, penalty)
+            lower = penalised_error(better, data, penalty)
+            if not lower < error * (1 - self.tolerance):
+                break
+            function, error = better, lower
+        return function
+
+
+def leading_directions(solutions: Tensor, feature_dim: int) -> Tensor:
+    """Orthonormal rows spanning most of the solutions [task, input] -> [feature, input].
+
+    With fewer tasks than features the remaining rows are any orthonormal completion.
+    """
+    return torch.linalg.svd(solutions, full_matrices=True).Vh[:feature_dim]
+
+
+def best_matrix(heads: Tensor, statistics: HeadStatistics, ridge: float) -> Tensor:
+    """argmin_B sum_i |X_i B^T w_i - y_i|^2 + ridge |B^T w_i|^2, of shape [feature, input].
+
+    Normal equations: sum_i (w_i w_i^T) (x) (X_i^T X_i + ridge I)  vec(B) = sum_i w_i (x) X_i^T y_i.
+    """
+    num_inputs = statistics.moments.shape[1]
+    feature_dim = heads.shape[1]
+    eye = torch.eye(num_inputs, dtype=heads.dtype)
+    system = torch.einsum("tf,tg,tij->figj", heads, heads, statistics.grams + ridge * eye)
+    right = torch.einsum("tf,ti->fi", heads, statistics.moments)
+    size = feature_dim * num_inputs
+    # Directions no head uses are free; the least-norm solution leaves them at zero.
+    solution = torch.linalg.lstsq(
+        system.reshape(size, size), right.reshape(size, 1), driver="gelsd"
+    ).solution
+    return solution.reshape(feature_dim, num_inputs)

@@ -1,0 +1,40 @@
+"""Heads eliminated: every fit ends with the best heads for the representation it found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gfucb.functions import (
+    HeadPenalty,
+    HeadStatistics,
+    MultiheadFunction,
+    MultitaskDataset,
+    Representation,
+    features_of,
+)
+
+
+def best_on(
+    representation: Representation,
+    data: MultitaskDataset,
+    start: MultiheadFunction,
+    penalty: HeadPenalty,
+) -> MultiheadFunction:
+    """The function on `representation` whose heads minimise the penalised squared error."""
+    features = features_of(representation, data.inputs)
+    statistics = HeadStatistics.of(
+        features, data.tasks, data.targets - start.offset, data.num_tasks
+    )
+    return replace(start, representation=representation, heads=statistics.heads(penalty))
+
+
+def squared_error(function: MultiheadFunction, data: MultitaskDataset) -> float:
+    """Sum over samples of (f_task(x) - reward)^2."""
+    return float((function.values(data.inputs, data.tasks) - data.targets).square().sum())
+
+
+def penalised_error(
+    function: MultiheadFunction, data: MultitaskDataset, penalty: HeadPenalty
+) -> float:
+    """squared_error + ridge |heads|^2: what every fit here makes small."""
+    return squared_error(function, data) + penalty.ridge * float(function.heads.square().sum())

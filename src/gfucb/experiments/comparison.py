@@ -1,0 +1,93 @@
+"""Several agents on the same seeds, side by side in a few processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from gfucb.errors import RunFolderError
+from gfucb.experiments.config import AGENTS, AgentConfig, RunConfig, WorldConfig
+from gfucb.experiments.records import is_finished, run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Agents, seeds and the world they share; its runs differ in agent and seed only."""
+
+    world: WorldConfig
+    agents: tuple[AgentConfig, ...]
+    seeds: tuple[int, ...]
+    num_rounds: int
+
+    def runs(self, out: Path) -> list[tuple[Path, RunConfig]]:
+        """Folder and config of every run."""
+        return [
+            (out / agent.name / f"seed={seed}", RunConfig(self.world, agent, self.num_rounds, seed))
+            for agent in self.agents
+            for seed in self.seeds
+        ]
+
+
+@dataclass(frozen=True)
+class Listener:
+    """What a comparison tells while it goes on."""
+
+    run_ended: Callable[[RunConfig, float], None] = lambda config, regret: None
+    """Called with the run and its regret."""
+    rounds_written: Callable[[int], None] = lambda rounds: None
+    """Called a few times a second with the rounds on disk, of all runs together."""
+
+
+def compare(
+    comparison: Comparison,
+    out: Path,
+    *,
+    resume: bool = False,
+    jobs: int = 1,
+    data_dir: str | None = None,
+    listener: Listener | None = None,
+) -> None:
+    """Run what is not finished yet, `jobs` processes at a time, one thread each."""
+    if out.exists() and any(out.iterdir()) and not resume:
+        raise RunFolderError(
+            f"{out} exists and is not empty, and runs are never overwritten; choose another "
+            "folder, or pass --resume to keep its finished runs and take up the others"
+        )
+    listener = listener or Listener()
+    runs = comparison.runs(out)
+    waiting = [(folder, config) for folder, config in runs if not is_finished(folder, config)]
+    # Long runs first, so that none is left alone at the end.
+    waiting.sort(key=lambda item: -AGENTS[item[1].agent.name].relative_cost)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
+        futures = {
+            pool.submit(run_to_end, config, folder, data_dir): config for folder, config in waiting
+        }
+        try:
+            while futures:
+                ended, _ = wait(futures, timeout=0.3, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    listener.run_ended(futures.pop(future), future.result())
+                listener.rounds_written(sum(_rounds_on_disk(folder) for folder, _ in runs))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_to_end(config: RunConfig, folder: Path, data_dir: str | None) -> float:
+    """Run in this process on one thread; return the regret of a task."""
+    torch.set_num_threads(1)
+    regret = 0.0
+    for row in run(config, folder, data_dir=data_dir):
+        regret = float(row["cumulative_regret"])
+    return regret
+
+
+def _rounds_on_disk(folder: Path) -> int:
+    path = folder / "rows.csv"
+    return max(0, path.read_bytes().count(b"\n") - 1) if path.exists() else 0

@@ -1,0 +1,91 @@
+"""From run folders to tables: means, intervals, and paired differences over seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from gfucb.errors import RunFolderError
+from gfucb.experiments.records import read_config, read_provenance, read_rows
+
+CONFIDENCE = 0.95
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """All run folders at or below `folder`, in order of their names."""
+    if not folder.is_dir():
+        raise RunFolderError(f"there is no folder {folder}; `gfucb compare` makes one")
+    found = sorted(path.parent for path in folder.rglob("config.json"))
+    if not found:
+        raise RunFolderError(f"there are no runs in {folder}; `gfucb compare --out` makes some")
+    return found
+
+
+def load_rows(folder: Path) -> pd.DataFrame:
+    """The rows of all finished runs at or below `folder`, with columns agent and seed."""
+    tables = []
+    for path in find_runs(folder):
+        if read_provenance(path).get("finished"):
+            config = read_config(path)
+            rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
+            tables.append(rows.assign(agent=config["agent"]["name"], seed=config["seed"]))
+    if not tables:
+        raise RunFolderError(f"no run in {folder} is finished; run `gfucb compare --resume`")
+    return pd.concat(tables, ignore_index=True)
+
+
+def half_width(values: NDArray[np.float64]) -> float:
+    """Half the 95% t-interval of the mean of independent values; NaN for a single one."""
+    if len(values) < 2:
+        return float("nan")
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return float(error * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+
+
+def summarise(folder: Path, reference: str = "gfucb") -> pd.DataFrame:
+    """One line an agent, the best first.
+
+    Columns: regret (cumulative, of one task, mean over seeds) and its 95% half width;
+    regret_per_decision; late_regret, that of the last quarter of the rounds;
+    versus_reference, the mean paired difference of regret to `reference` and its half width;
+    cpu_seconds of one run; seeds.
+    """
+    rows = load_rows(folder)
+    final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
+    num_rounds = int(rows["round"].max())
+    late = rows[rows["round"] > 0.75 * num_rounds].groupby("agent")["regret"].mean()
+    seconds = _cpu_seconds(folder)
+    lines = []
+    for agent, regrets in ((str(name), final.loc[name]) for name in final.index):
+        values = regrets.dropna().to_numpy(np.float64)
+        line = {
+            "agent": agent,
+            "regret": values.mean(),
+            "regret_half_width": half_width(values),
+            "regret_per_decision": values.mean() / num_rounds,
+            "late_regret": late[agent],
+            "cpu_seconds": seconds[agent],
+            "seeds": len(values),
+        }
+        if reference in final.index:
+            differences = (regrets - final.loc[reference]).dropna().to_numpy(np.float64)
+            line["versus_reference"] = differences.mean()
+            line["versus_reference_half_width"] = half_width(differences)
+        lines.append(line)
+    return pd.DataFrame(lines).sort_values("regret", ignore_index=True)
+
+
+def _cpu_seconds(folder: Path) -> pd.Series:
+    runs = [(read_config(path), read_provenance(path)) for path in find_runs(folder)]
+    table = pd.DataFrame(
+        {
+            "agent": [config["agent"]["name"] for config, _ in runs],
+            "seconds": [provenance["cpu_seconds"] for _, provenance in runs],
+            "finished": [bool(provenance.get("finished")) for _, provenance in runs],
+        }
+    )
+    return table[table["finished"]].groupby("agent")["seconds"].mean()

@@ -1,0 +1,180 @@
+"""The functional confidence set F_t of equation (*), as a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from gfucb.errors import InvalidInputError
+from gfucb.functions.dataset import MultitaskDataset
+from gfucb.functions.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
+from gfucb.functions.multihead import MultiheadFunction, features_of
+from gfucb.functions.representations import Representation
+from gfucb.linalg import cholesky_solve, ridge_cholesky, task_sums
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceSet:
+    """F_t = { f : |f - center|^2_data + ridge |heads - anchor|^2 <= squared_radius }.
+
+    The first norm sums over all samples of all tasks; with `ridge = 0` this is the paper's
+    set. The anchor of a representation is the heads it would itself fit to the data,
+    shifted so that the center is its own anchor. The ridge term therefore
+    costs the center nothing, keeps heads bounded where there is no data, and does not depend
+    on the coordinates in which a representation is written.
+
+    For one fixed representation the set is an ellipsoid of heads, known in closed form.
+
+    Attributes:
+        center: the least-squares fit.
+        data: the samples the norm is taken over, all from before this round.
+        squared_radius: beta_t, >= 0.
+        ridge: >= 0; positive wherever an ellipsoid is asked for.
+        head_norm_bound: members also have |w_i| <= head_norm_bound; None for no bound.
+        members: the representations the set ranges over, if they can be listed.
+        center_statistics: those of the center's representation, if they are at hand.
+    """
+
+    center: MultiheadFunction
+    data: MultitaskDataset
+    squared_radius: float
+    ridge: float = 0.0
+    head_norm_bound: float | None = None
+    members: Sequence[Representation] | None = None
+    center_statistics: HeadStatistics | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("squared_radius", "ridge"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InvalidInputError(f"{name} must be finite and not negative, got {value}")
+
+    def squared_distance(self, function: MultiheadFunction) -> float:
+        """Left side of the defining inequality; zero for the center."""
+        if function.representation is self.center.representation:
+            features, anchor = self._center_features, self.center.heads
+        else:
+            features, anchor = features_of(function.representation, self.data.inputs), None
+        return float(self.squared_distance_of(features, function.heads.detach(), anchor))
+
+    def squared_distance_of(
+        self, features: Tensor, heads: Tensor, anchor: Tensor | None = None
+    ) -> Tensor:
+        """The same from the features of the data, differentiable in features and heads.
+
+        Shapes: features [sample, feature], heads and anchor [task, feature]; the anchor is
+        computed when it is not given.
+        """
+        values = self.center.offset + (features * heads[self.data.tasks]).sum(-1)
+        distance = (values - self._center_values).square().sum()
+        if self.ridge > 0:
+            if anchor is None:
+                anchor = self._anchor_of(self._statistics(features))
+            distance = distance + self.ridge * (heads - anchor).square().sum()
+        return distance
+
+    def contains(self, function: MultiheadFunction, *, tolerance: float = 1e-9) -> bool:
+        """Whether `function` is a member, up to rounding (`tolerance` is relative)."""
+        bound = self.head_norm_bound
+        if bound is not None and float(function.heads.norm(dim=-1).max()) > bound * (1 + tolerance):
+            return False
+        slack = tolerance * max(1.0, self.squared_radius)
+        return self.squared_distance(function) <= self.squared_radius + slack
+
+    def ellipsoid(self, representation: Representation | None = None) -> HeadEllipsoid | None:
+        """The heads allowed on `representation` (default: the center's), None if there are none.
+
+        With Phi the features of the data, f its center values and a the anchor,
+        |Phi w - f|^2 + ridge |w - a|^2 = |w - c|^2_V + rest,  V = Phi^T Phi + ridge I,
+        V c = Phi^T f + ridge a, so the heads have squared_radius - rest left to spend.
+        """
+        if self.ridge == 0:
+            raise InvalidInputError(
+                "the heads of a fixed representation form an ellipsoid only with ridge > 0, "
+                "got ridge = 0; give the confidence set a positive ridge"
+            )
+        if representation is None or representation is self.center.representation:
+            cholesky = ridge_cholesky(self._statistics_of_center.grams, self.ridge)
+            return self._ellipsoid(self.center.heads, cholesky, self.squared_radius)
+
+        features = features_of(representation, self.data.inputs)
+        tasks, values = self.data.tasks, self._center_values - self.center.offset
+        statistics = self._statistics(features)
+        cholesky = ridge_cholesky(statistics.grams, self.ridge)
+        anchor = self._anchor_of(statistics)
+        moments = task_sums(features * values[:, None], tasks, self.data.num_tasks)
+        heads = cholesky_solve(cholesky, moments + self.ridge * anchor)
+        rest = ((features * heads[tasks]).sum(-1) - values).square().sum()
+        rest = rest + self.ridge * (heads - anchor).square().sum()
+        left = self.squared_radius - float(rest)
+        return self._ellipsoid(heads, cholesky, left) if left >= 0 else None
+
+    def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Sup { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""
+        return self._extreme_values(inputs, tasks, sign=1.0)
+
+    def lower_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Inf { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""
+        return self._extreme_values(inputs, tasks, sign=-1.0)
+
+    def widths(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """upper_values - lower_values: [n, *input], [n] -> [n]."""
+        return self.upper_values(inputs, tasks) - self.lower_values(inputs, tasks)
+
+    def _extreme_values(self, inputs: Tensor, tasks: Tensor, sign: float) -> Tensor:
+        if self.members is None or self.head_norm_bound is not None:
+            raise InvalidInputError(
+                "exact upper and lower values need a class whose representations can be listed "
+                "(members) and heads without a norm bound; use an optimism solver instead"
+            )
+        extremes = []
+        for representation in self.members:
+            ellipsoid = self.ellipsoid(representation)
+            if ellipsoid is not None:
+                features = features_of(representation, inputs).unsqueeze(1)
+                bonus = (
+                    ellipsoid.squared_radius * ellipsoid.squared_widths(features, tasks)
+                ).sqrt()
+                values = sign * ellipsoid.center_values(features, tasks) + bonus
+                extremes.append(values.squeeze(1))
+        best = extremes[0]
+        for values in extremes[1:]:
+            best = best.maximum(values)
+        return self.center.clip(self.center.offset + sign * best)
+
+    def _ellipsoid(self, heads: Tensor, cholesky: Tensor, squared_radius: float) -> HeadEllipsoid:
+        return HeadEllipsoid(heads, cholesky, squared_radius, self.head_norm_bound)
+
+    def _statistics(self, features: Tensor) -> HeadStatistics:
+        targets = self.data.targets - self.center.offset
+        return HeadStatistics.of(features, self.data.tasks, targets, self.data.num_tasks)
+
+    def _anchor_of(self, statistics: HeadStatistics) -> Tensor:
+        return statistics.heads(self._penalty) + self._center_drift
+
+    @property
+    def _penalty(self) -> HeadPenalty:
+        return HeadPenalty(self.ridge, self.head_norm_bound)
+
+    @cached_property
+    def _statistics_of_center(self) -> HeadStatistics:
+        if self.center_statistics is not None:
+            return self.center_statistics
+        return self._statistics(self._center_features)
+
+    @cached_property
+    def _center_drift(self) -> Tensor:
+        """How far the center's heads are from the ridge fit on its own representation."""
+        return self.center.heads - self._statistics_of_center.heads(self._penalty)
+
+    @cached_property
+    def _center_values(self) -> Tensor:
+        return self.center.values_of_features(self._center_features, self.data.tasks)
+
+    @cached_property
+    def _center_features(self) -> Tensor:
+        return features_of(self.center.representation, self.data.inputs)

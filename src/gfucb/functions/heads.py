@@ -1,0 +1,150 @@
+"""Heads on one fixed representation: what the data says of them, and where they may lie."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gfucb.errors import InvalidInputError
+from gfucb.linalg import (
+    cholesky_solve,
+    inverse_squared_norms,
+    norm_bounded_ridge,
+    ridge_cholesky,
+    task_grams,
+    task_sums,
+)
+
+
+@dataclass(frozen=True)
+class HeadPenalty:
+    """What keeps heads small: ridge |w|^2 in the loss, and optionally |w| <= norm_bound."""
+
+    ridge: float = 1.0
+    norm_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.ridge) and self.ridge > 0):
+            raise InvalidInputError(f"ridge must be positive and finite, got {self.ridge}")
+        if self.norm_bound is not None and not self.norm_bound > 0:
+            raise InvalidInputError(
+                f"head_norm_bound must be positive or None, got {self.norm_bound}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class HeadStatistics:
+    """All that least squares needs to know of a task's data once phi is fixed.
+
+    Attributes:
+        grams: sum of phi(x) phi(x)^T, [task, feature, feature].
+        moments: sum of phi(x) (reward - offset), [task, feature].
+    """
+
+    grams: Tensor
+    moments: Tensor
+
+    @classmethod
+    def of(cls, features: Tensor, tasks: Tensor, targets: Tensor, num_tasks: int) -> HeadStatistics:
+        """Statistics of features [n, feature], tasks [n], targets less the offset [n]."""
+        return cls(
+            task_grams(features, tasks, num_tasks),
+            task_sums(features * targets[:, None], tasks, num_tasks),
+        )
+
+    @classmethod
+    def empty(
+        cls, num_tasks: int, feature_dim: int, device: torch.device | str = "cpu"
+    ) -> HeadStatistics:
+        """The statistics of no data at all."""
+        moments = torch.zeros(num_tasks, feature_dim, dtype=torch.float64, device=device)
+        return cls(moments.new_zeros(num_tasks, feature_dim, feature_dim), moments)
+
+    def plus(self, other: HeadStatistics) -> HeadStatistics:
+        """Statistics of both data sets together: they add up."""
+        return HeadStatistics(self.grams + other.grams, self.moments + other.moments)
+
+    def heads(self, penalty: HeadPenalty) -> Tensor:
+        """argmin_w |Phi w - y|^2 + ridge |w|^2 (and |w| <= norm_bound): [task, feature]."""
+        heads = cholesky_solve(ridge_cholesky(self.grams, penalty.ridge), self.moments)
+        bound = penalty.norm_bound
+        if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
+            return heads
+        return norm_bounded_ridge(self.grams, self.moments, ridge=penalty.ridge, norm_bound=bound)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadEllipsoid:
+    """{ W : sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) <= squared_radius }, V_i = L_i L_i^T.
+
+    One radius is shared by all tasks: what one task spends, the others cannot.
+
+    Attributes:
+        centers: [task, feature].
+        cholesky: L_i, lower factors, [task, feature, feature].
+        squared_radius: what is left for the heads, >= 0.
+        norm_bound: additionally |w_i| <= norm_bound, or None.
+    """
+
+    centers: Tensor
+    cholesky: Tensor
+    squared_radius: float
+    norm_bound: float | None = None
+
+    def center_values(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """<centers[task], phi>: [entry, action, feature], [entry] -> [entry, action]."""
+        return (features @ self.centers[tasks].unsqueeze(-1)).squeeze(-1)
+
+    def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """phi^T V_task^-1 phi: [entry, action, feature], [entry] -> [entry, action]."""
+        return inverse_squared_norms(self.cholesky[tasks], features)
+
+    def farthest_heads(self, directions: Tensor) -> Tensor:
+        """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice.
+
+        Without a norm bound this is  centers + V^-1 g sqrt(radius / g^T V^-1 g).
+        """
+        reach = cholesky_solve(self.cholesky, directions)
+        squared_length = (directions * reach).sum()
+        if self.squared_radius == 0 or squared_length == 0:
+            return self.centers
+        heads = self.centers + reach * (self.squared_radius / squared_length).sqrt()
+        if self.norm_bound is None or bool((heads.norm(dim=-1) <= self.norm_bound).all()):
+            return heads
+        return self._farthest_bounded_heads(directions, self.norm_bound)
+
+    def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
+        """Bisection on the multiplier of the ellipsoid; each step solves the tasks apart.
+
+        For a multiplier m, max <g, w> - m |w - c|^2_V over |w| <= D is a norm-bounded ridge
+        problem with gram m V and moment g/2 + m V c. The distance falls as m grows.
+        """
+        precision = self.cholesky @ self.cholesky.transpose(-1, -2)
+        pull = (precision @ self.centers.unsqueeze(-1)).squeeze(-1)
+
+        def heads_for(multiplier: float) -> Tensor:
+            return norm_bounded_ridge(
+                multiplier * precision,
+                directions / 2 + multiplier * pull,
+                ridge=0.0,
+                norm_bound=norm_bound,
+            )
+
+        low, high = 0.0, 1.0
+        while self.squared_distance(heads_for(high)) > self.squared_radius and high < 1e12:
+            low, high = high, 2 * high
+        for _ in range(60):
+            middle = (low + high) / 2
+            if self.squared_distance(heads_for(middle)) > self.squared_radius:
+                low = middle
+            else:
+                high = middle
+        return heads_for(high)
+
+    def squared_distance(self, heads: Tensor) -> float:
+        """sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) of heads [task, feature]."""
+        steps = (heads - self.centers).unsqueeze(-1)
+        return float((self.cholesky.transpose(-1, -2) @ steps).square().sum())

@@ -1,0 +1,140 @@
+"""Optimism over the heads of one fixed representation, in closed form."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gfucb.contracts import Menu, OptimisticChoice
+from gfucb.errors import InvalidInputError
+from gfucb.functions import ConfidenceSet, HeadEllipsoid, MultiheadFunction
+from gfucb.optimism.joint_choice import choose_jointly
+
+# Combinations of actions listed for one task that stands several times in a menu.
+LARGEST_GROUP = 10_000
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """The most hopeful heads on the center's representation.
+
+        max over actions and W of  sum_e <w_task, phi(x_e)>
+        s.t.  sum_i |w_i - center_i|^2_{V_i} <= squared_radius,   V_i = Phi_i^T Phi_i + ridge I
+
+    whose value is  sum_e mean_e + sqrt(squared_radius * sum_i |g_i|^2_{V_i^-1}),  g_i the sum
+    of the chosen features of task i. Exact for a fixed representation. It is blind to what is
+    not known of the representation itself. Cost: M solves of size k and the joint choice,
+    whatever the number of samples.
+
+    Args:
+        joint: one radius for all entries together, as in Algorithm 1. False gives each entry
+            the whole radius, as one task alone would have it: the sum of the hopes is then
+            up to sqrt(number of entries) larger than any one member allows.
+    """
+
+    joint: bool = True
+
+    def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
+        """Choose actions, and the heads that hope most for them."""
+        center = confidence_set.center
+        ellipsoid = confidence_set.ellipsoid()
+        if ellipsoid is None:
+            raise InvalidInputError("the confidence set is empty around its own center")
+        if self.joint:
+            return hopeful_heads(center, ellipsoid, menu, confidence_set.squared_radius)
+        features = menu.features(center.representation)
+        widths = ellipsoid.squared_widths(features, menu.tasks)
+        values = center.offset + ellipsoid.center_values(features, menu.tasks)
+        values = values + (ellipsoid.squared_radius * widths).sqrt()
+        actions = menu.best_actions(values)
+        return OptimisticChoice(
+            function=center,
+            actions=actions,
+            values=values.gather(1, actions[:, None]).squeeze(1),
+            squared_distance=ellipsoid.squared_radius,
+            squared_radius=confidence_set.squared_radius,
+        )
+
+
+def hopeful_heads(
+    template: MultiheadFunction, ellipsoid: HeadEllipsoid, menu: Menu, squared_radius: float
+) -> OptimisticChoice:
+    """Best actions and heads in `ellipsoid`, on the representation of `template`."""
+    features = menu.features(template.representation)
+    actions, is_exact = joint_actions(ellipsoid, features, menu)
+    chosen = features[torch.arange(len(actions)), actions]
+    directions = torch.zeros_like(ellipsoid.centers).index_add(0, menu.tasks, chosen)
+    function = template.with_heads(ellipsoid.farthest_heads(directions))
+    rest = squared_radius - ellipsoid.squared_radius
+    return OptimisticChoice(
+        function=function,
+        actions=actions,
+        values=function.values_of_features(chosen, menu.tasks),
+        squared_distance=rest + ellipsoid.squared_distance(function.heads),
+        squared_radius=squared_radius,
+        # With a norm bound the actions were chosen by an upper bound of their value.
+        is_exact=is_exact and ellipsoid.norm_bound is None,
+    )
+
+
+def joint_actions(ellipsoid: HeadEllipsoid, features: Tensor, menu: Menu) -> tuple[Tensor, bool]:
+    """Actions [entry] of the best tuple, and whether it is certainly the best."""
+    means = ellipsoid.center_values(features, menu.tasks).masked_fill(~menu.available, -torch.inf)
+    widths = ellipsoid.squared_widths(features, menu.tasks)
+    if len(menu.tasks.unique()) == len(menu.tasks):
+        choice = choose_jointly(means.cpu().numpy(), widths.cpu().numpy(), ellipsoid.squared_radius)
+        return torch.as_tensor(choice.options, device=means.device), choice.is_exact
+    return _joint_actions_of_repeated_tasks(ellipsoid, features, means, widths, menu)
+
+
+def _joint_actions_of_repeated_tasks(
+    ellipsoid: HeadEllipsoid, features: Tensor, means: Tensor, widths: Tensor, menu: Menu
+) -> tuple[Tensor, bool]:
+    """Entries of one task share its heads, so their combinations are listed as one group.
+
+    A task that stands so often that the list is too long keeps, in each entry, the actions
+    that look best alone; the answer is then marked as not certain.
+    """
+    solo = means + (ellipsoid.squared_radius * widths).sqrt()
+    groups = _entries_by_task(menu.tasks)
+    combinations, is_exact = [], True
+    for entries in groups:
+        offered = [menu.available[e].nonzero().squeeze(1).tolist() for e in entries]
+        if math.prod(len(actions) for actions in offered) > LARGEST_GROUP:
+            is_exact = False
+            offered = _shortlists(solo[entries], offered)
+        combinations.append(torch.tensor(list(itertools.product(*offered))))
+
+    shape = (len(groups), max(len(c) for c in combinations))
+    group_means, group_widths = np.full(shape, -np.inf), np.zeros(shape)
+    for group, (entries, actions) in enumerate(zip(groups, combinations, strict=True)):
+        group_means[group, : len(actions)] = means[entries, actions].sum(1).cpu()
+        total = features[entries, actions].sum(1).unsqueeze(0)
+        squared_widths = ellipsoid.squared_widths(total, menu.tasks[entries[:1]])
+        group_widths[group, : len(actions)] = squared_widths.squeeze(0).cpu()
+    choice = choose_jointly(group_means, group_widths, ellipsoid.squared_radius)
+    chosen = torch.empty_like(menu.tasks)
+    for entries, actions, option in zip(groups, combinations, choice.options, strict=True):
+        chosen[entries] = actions[option].to(chosen.device)
+    return chosen, is_exact and choice.is_exact
+
+
+def _entries_by_task(tasks: Tensor) -> list[list[int]]:
+    groups: dict[int, list[int]] = {}
+    for entry, task in enumerate(tasks.tolist()):
+        groups.setdefault(task, []).append(entry)
+    return list(groups.values())
+
+
+def _shortlists(solo: Tensor, offered: list[list[int]]) -> list[list[int]]:
+    """The most promising actions of each entry, few enough for all combinations to be listed."""
+    length = max(1, int(LARGEST_GROUP ** (1 / len(offered))))
+    return [
+        sorted(actions, key=lambda a: -float(solo[row, a]))[:length]
+        for row, actions in enumerate(offered)
+    ]

@@ -1,0 +1,38 @@
+"""Exact optimism over a finite class of representations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gfucb.contracts import Menu, OptimisticChoice
+from gfucb.errors import InvalidInputError
+from gfucb.functions import ConfidenceSet
+from gfucb.optimism.ellipsoid import hopeful_heads
+
+
+@dataclass(frozen=True)
+class ExactFinite:
+    """Line 4 of Algorithm 1, solved: the best heads and actions on every member, keep the best.
+
+    On each member phi the confidence set leaves an ellipsoid of heads, jointly over tasks and
+    with one shared radius; the radius is what remains after the distance between phi's best
+    heads and the center. Exact; cost: one pass over the data for each member.
+    """
+
+    def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
+        """Return the most hopeful of all members, with its actions."""
+        if confidence_set.members is None:
+            raise InvalidInputError(
+                "exact optimism needs a class whose representations can be listed; "
+                "give the confidence set its members, or use another solver"
+            )
+        choices = []
+        for representation in confidence_set.members:
+            ellipsoid = confidence_set.ellipsoid(representation)
+            if ellipsoid is not None:
+                template = replace(confidence_set.center, representation=representation)
+                choices.append(
+                    hopeful_heads(template, ellipsoid, menu, confidence_set.squared_radius)
+                )
+        best = max(choices, key=lambda choice: float(choice.values.sum()))
+        return replace(best, is_exact=all(choice.is_exact for choice in choices))

@@ -1,0 +1,182 @@
+"""The paper's optimism for networks (section 6.2): fine-tune the fit until it hopes.
+
+The paper minimises  -sum_i f_i(A_i) + lambda max(0, |f - fit|^2_data - B_t)  by SGD. Read
+literally that leaves the set (the penalty's curvature grows with the data, the learning rate
+does not) or never meets it (with the mean in place of the sum); `docs/algorithm.md` has the
+measurement. `FineTuning.stable()` is the smallest repair that does what was meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gfucb.contracts import Menu, OptimisticChoice
+from gfucb.errors import InvalidInputError
+from gfucb.functions import (
+    ConfidenceSet,
+    MultiheadFunction,
+    NeuralRepresentation,
+)
+
+Weights = list[Tensor]  # the module's parameters, then the heads
+BISECTIONS = 20
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """Gradient steps from the center on  -sum_e max_a f(x_ea) + penalty * violation(f).
+
+    The best action is taken anew at every step: for a fixed f the argmax over tuples separates
+    over entries, so K^M problems become one.
+
+    Args:
+        excess: how the violation is measured: `sum` max(0, D - B), `mean` max(0, D/n - B),
+            `relative` max(0, D/B - 1), where D is the squared distance to the center.
+        feasible_only: return the best iterate inside the set, pulled back along the line to the
+            center if it was outside; otherwise the last iterate, wherever it is.
+    """
+
+    learning_rate: float
+    penalty: float
+    excess: Literal["sum", "mean", "relative"]
+    feasible_only: bool
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    iterations: int = 200
+
+    @classmethod
+    def literal_sum(cls, iterations: int = 200) -> FineTuning:
+        """As printed, the norm being a sum over the data as it is defined."""
+        return cls(5e-4, 30.0, "sum", feasible_only=False, iterations=iterations)
+
+    @classmethod
+    def literal_mean(cls, iterations: int = 200) -> FineTuning:
+        """As printed, with the mean over the data instead of the sum."""
+        return cls(5e-4, 30.0, "mean", feasible_only=False, iterations=iterations)
+
+    @classmethod
+    def stable(cls, iterations: int = 200) -> FineTuning:
+        """A penalty without a scale, steps without a scale, and only feasible answers."""
+        # Paper: SGD with lr 5e-4 on the sum diverges at t = 200. Dividing the constraint by its
+        # radius and the gradient by its size (Adam) makes both independent of the data's size.
+        return cls(
+            learning_rate=1e-2,
+            penalty=30.0,
+            excess="relative",
+            feasible_only=True,
+            optimiser="adam",
+            iterations=iterations,
+        )
+
+    def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
+        """Fine-tune a copy of the center and return it with the actions it likes best."""
+        center = confidence_set.center
+        if not isinstance(center.representation, NeuralRepresentation):
+            raise InvalidInputError(
+                "fine-tuning needs a NeuralRepresentation, "
+                f"got {type(center.representation).__name__}; use LastLayer or ExactFinite"
+            )
+        tuned = self._tune(confidence_set, menu)
+        features = menu.features(tuned.representation)
+        values = tuned.values_of_features(features, menu.tasks[:, None])
+        actions = menu.best_actions(values)
+        return OptimisticChoice(
+            function=tuned,
+            actions=actions,
+            values=values[torch.arange(len(actions)), actions],
+            squared_distance=confidence_set.squared_distance(tuned),
+            squared_radius=confidence_set.squared_radius,
+        )
+
+    def _tune(self, confidence_set: ConfidenceSet, menu: Menu) -> MultiheadFunction:
+        radius, num_samples = confidence_set.squared_radius, len(confidence_set.data)
+        if radius == 0:
+            return confidence_set.center
+        iterate = _Iterate(confidence_set, menu)
+        make = torch.optim.Adam if self.optimiser == "adam" else torch.optim.SGD
+        optimiser = make([w for w in iterate.weights if w.requires_grad], lr=self.learning_rate)
+        inside, outside = _Best(iterate.snapshot()), _Best(iterate.snapshot())
+        for step in range(self.iterations + 1):
+            hope, distance = iterate.hope_and_distance()
+            (inside if distance <= radius else outside).offer(hope, iterate)
+            if step < self.iterations:
+                optimiser.zero_grad()
+                (self.penalty * self._excess(distance, radius, num_samples) - hope).backward()
+                optimiser.step()
+        if self.feasible_only:
+            _pull_back(iterate, outside.weights, inside, radius)
+            iterate.restore(inside.weights)
+        return iterate.function()
+
+    def _excess(self, distance: Tensor, radius: float, num_samples: int) -> Tensor:
+        if self.excess == "relative":
+            return (distance / radius - 1).clamp_min(0)
+        if self.excess == "mean":
+            return (distance / max(1, num_samples) - radius).clamp_min(0)
+        return (distance - radius).clamp_min(0)
+
+
+class _Iterate:
+    """The function being tuned: a copy of the center whose weights may move."""
+
+    def __init__(self, confidence_set: ConfidenceSet, menu: Menu) -> None:
+        center = confidence_set.center
+        assert isinstance(center.representation, NeuralRepresentation)
+        self.confidence_set, self.menu = confidence_set, menu
+        self.representation = center.representation.copy()
+        self.representation.module.eval()
+        self.heads = center.heads.clone().requires_grad_()
+        self.weights: Weights = [*self.representation.module.parameters(), self.heads]
+
+    def hope_and_distance(self) -> tuple[Tensor, Tensor]:
+        """sum_e max_a f(x_ea), and the squared distance to the center; both differentiable."""
+        menu, data, offset = self.menu, self.confidence_set.data, self.confidence_set.center.offset
+        features = self.representation(menu.candidates.flatten(0, 1)).to(torch.float64)
+        features = features.unflatten(0, menu.available.shape)
+        values = offset + (features * self.heads[menu.tasks][:, None]).sum(-1)
+        hope = values.masked_fill(~menu.available, -torch.inf).amax(1).sum()
+        seen = self.representation(data.inputs).to(torch.float64)
+        return hope, self.confidence_set.squared_distance_of(seen, self.heads)
+
+    def snapshot(self) -> Weights:
+        return [w.detach().clone() for w in self.weights]
+
+    def restore(self, weights: Weights) -> None:
+        with torch.no_grad():
+            for mine, saved in zip(self.weights, weights, strict=True):
+                mine.copy_(saved)
+
+    def function(self) -> MultiheadFunction:
+        center = self.confidence_set.center
+        return replace(center, representation=self.representation, heads=self.heads.detach())
+
+
+class _Best:
+    """The weights with the largest hope among those offered."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights, self.hope = weights, -torch.inf
+
+    def offer(self, hope: Tensor, iterate: _Iterate) -> None:
+        if float(hope) > self.hope:
+            self.weights, self.hope = iterate.snapshot(), float(hope)
+
+
+def _pull_back(iterate: _Iterate, outside: Weights, inside: _Best, radius: float) -> None:
+    """Bisect from the center towards `outside` for the border; offer what is found to `inside`."""
+    center, low, high = iterate.confidence_set.center, 0.0, 1.0
+    assert isinstance(center.representation, NeuralRepresentation)
+    begin = [*center.representation.module.parameters(), center.heads]
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        iterate.restore([b + middle * (o - b) for b, o in zip(begin, outside, strict=True)])
+        with torch.no_grad():
+            hope, distance = iterate.hope_and_distance()
+        if distance <= radius:
+            low = middle
+            inside.offer(hope, iterate)
+        else:
+            high = middle

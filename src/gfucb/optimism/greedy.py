@@ -1,0 +1,29 @@
+"""No optimism: the center is believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from gfucb.contracts import Menu, OptimisticChoice
+from gfucb.functions import ConfidenceSet
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The actions the center likes best: what every solver does at radius zero."""
+
+    def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
+        """Return the center and its best actions."""
+        center = confidence_set.center
+        features = menu.features(center.representation)
+        values = center.values_of_features(features, menu.tasks[:, None])
+        actions = menu.best_actions(values)
+        return OptimisticChoice(
+            function=center,
+            actions=actions,
+            values=values[torch.arange(len(actions)), actions],
+            squared_distance=0.0,
+            squared_radius=confidence_set.squared_radius,
+        )

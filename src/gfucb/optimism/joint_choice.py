@@ -1,0 +1,142 @@
+"""The joint choice over tasks.
+
+Take one option from each group, to maximise
+
+    sum_g mean[g, c_g] + sqrt(squared_radius * sum_g squared_width[g, c_g]),
+
+without listing the product of all groups. The square root ties the groups together through
+one number only, the sum of squared widths, and that makes the problem small:
+
+1. *Bound.* sqrt(z) = min_s z/(2s) + s/2, so for every s > 0 the value of every tuple is at most
+   D(s) = s/2 + sum_g max_c (mean + squared_radius * squared_width / (2s)), which separates over
+   groups. D is minimised over the one number s.
+2. *Incumbent.* The tuple that attains D(s), improved by single changes.
+3. *Elimination.* An option whose own bound falls below the incumbent is in no best tuple.
+4. *Fronts.* The remaining options are combined group by group, keeping only partial sums
+   (mean, squared width) that are neither dominated nor bounded away. What is left at the end
+   is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+# Partial sums kept in step 4 before exactness is given up (never seen outside built cases).
+LARGEST_FRONT = 100_000
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class JointChoice:
+    """The options taken, their value, and whether no tuple can have a larger one."""
+
+    options: Indices  # [group]
+    value: float
+    is_exact: bool
+
+
+def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float) -> JointChoice:
+    """Solve the problem above for means and squared widths [group, option].
+
+    An option with a mean of minus infinity does not exist; every group has one that does.
+    """
+    widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
+    scale = _best_scale(means, widths)
+    scores = means + _over(widths, 2 * scale)
+    incumbent, value = _improve(means, widths, scores.argmax(1))
+    best_scores = scores.max(1)
+    bound = scale / 2 + float(best_scores.sum())
+    to_beat = value + ROUNDING * max(1.0, abs(value))
+    if bound <= to_beat:
+        return JointChoice(incumbent, value, is_exact=True)
+
+    promising = bound - (best_scores[:, None] - scores) > to_beat
+    found = _best_on_fronts(means, widths, scores, scale, promising, to_beat)
+    if found is None:
+        return JointChoice(incumbent, value, is_exact=False)
+    return found if found.value > value else JointChoice(incumbent, value, is_exact=True)
+
+
+def _over(widths: Floats, scale: float) -> Floats:
+    """Widths over a scale; at scale zero all widths are zero and so is the quotient."""
+    return widths / scale if scale > 0 else np.zeros_like(widths)
+
+
+def _best_scale(means: Floats, widths: Floats) -> float:
+    """The s that minimises D(s); D is convex in 1/s, and the best s is sqrt(a sum of widths)."""
+    high = float(np.sqrt(widths.max(1).sum()))
+    if high == 0:
+        return 0.0
+
+    def dual(inverse: float) -> float:
+        return 0.5 / inverse + float((means + widths * (inverse / 2)).max(1).sum())
+
+    # A group may have an option without width; a useful scale is still positive.
+    lowest = max(float(np.sqrt(widths.min(1).sum())), 1e-6 * high)
+    result = minimize_scalar(dual, bounds=(1 / high, 1 / lowest), method="bounded")
+    return float(1 / result.x)
+
+
+def _improve(means: Floats, widths: Floats, options: Indices) -> tuple[Indices, float]:
+    """Make the best single change while there is one; return the options and their value."""
+    groups = np.arange(len(options))
+    while True:
+        mean, width = means[groups, options], widths[groups, options]
+        other_means = mean.sum() - mean
+        other_widths = np.maximum(width.sum() - width, 0.0)
+        values = other_means[:, None] + means + np.sqrt(other_widths[:, None] + widths)
+        value = float(mean.sum() + np.sqrt(width.sum()))
+        group, option = np.unravel_index(values.argmax(), values.shape)
+        if values[group, option] <= value + ROUNDING * max(1.0, abs(value)):
+            return options, value
+        options = options.copy()
+        options[group] = option
+
+
+def _best_on_fronts(
+    means: Floats, widths: Floats, scores: Floats, scale: float, promising: Mask, to_beat: float
+) -> JointChoice | None:
+    """Best tuple of promising options with a value above `to_beat`.
+
+    Its value is minus infinity if there is none; None if the fronts grow too large.
+    """
+    nothing = JointChoice(np.zeros(len(means), dtype=np.intp), -np.inf, is_exact=True)
+    best_scores = scores.max(1)
+    hopes = best_scores.sum() - best_scores.cumsum()  # of the groups still to come
+    sums, spreads = np.zeros(1), np.zeros(1)
+    history: list[tuple[Indices, Indices]] = []
+    for group, hope in enumerate(hopes):
+        options = np.flatnonzero(promising[group])
+        new_sums = (sums[:, None] + means[group, options]).ravel()
+        new_spreads = (spreads[:, None] + widths[group, options]).ravel()
+        bounds = new_sums + _over(new_spreads, 2 * scale) + scale / 2 + hope
+        alive = np.flatnonzero(bounds > to_beat)
+        alive = alive[_undominated(new_sums[alive], new_spreads[alive])]
+        if len(alive) == 0:
+            return nothing
+        if len(alive) > LARGEST_FRONT:
+            return None
+        history.append((alive // len(options), options[alive % len(options)]))
+        sums, spreads = new_sums[alive], new_spreads[alive]
+    values = sums + np.sqrt(spreads)
+    state = int(values.argmax())
+    value, chosen = float(values[state]), []
+    for parents, picks in reversed(history):
+        chosen.append(int(picks[state]))
+        state = int(parents[state])
+    return JointChoice(np.array(chosen[::-1], dtype=np.intp), value, is_exact=True)
+
+
+def _undominated(sums: Floats, spreads: Floats) -> Indices:
+    """Indices of points no other point is at least as good as in both coordinates."""
+    order = np.lexsort((-spreads, -sums))
+    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(spreads[order])[:-1]])
+    return order[spreads[order] > best_before]

@@ -1,0 +1,268 @@
+"""Known answers for every least-squares oracle."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from gfucb import (
+    AdamFit,
+    Alternating,
+    Exhaustive,
+    FiniteClass,
+    LinearClass,
+    LinearRepresentation,
+    MultiheadFunction,
+    MultitaskDataset,
+    NeuralRepresentation,
+    VariableProjection,
+)
+from gfucb.environments import finite_bandit, linear_bandit
+from gfucb.errors import InvalidInputError
+from gfucb.estimation import best_on, penalised_error, squared_error
+from gfucb.estimation.variable_projection import TaskBatches
+from gfucb.functions import HeadPenalty
+from gfucb.seeding import random_stream
+
+TINY = HeadPenalty(1e-9)
+
+
+def noiseless_data(world, num_rounds: int) -> MultitaskDataset:
+    data = MultitaskDataset(world.num_tasks, torch.Size([world.input_dim]), torch.float64)
+    tasks = torch.arange(world.num_tasks)
+    for index in range(1, num_rounds + 1):
+        round_ = world.round(index)
+        data.append(tasks, round_.candidates[:, 0], round_.mean_rewards[:, 0])
+    return data
+
+
+def zero_function(representation, num_tasks: int, feature_dim: int) -> MultiheadFunction:
+    heads = torch.zeros(num_tasks, feature_dim, dtype=torch.float64)
+    return MultiheadFunction(representation, heads)
+
+
+def fresh_values(function, world) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = world.round(999).candidates.flatten(0, 1)
+    tasks = torch.arange(world.num_tasks).repeat_interleave(world.num_actions)
+    return function.values(inputs, tasks), world.truth.values(inputs, tasks)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exhaustive_search_finds_a_noiseless_truth(seed):
+    world = finite_bandit(seed=seed)
+    known = world.representation_class
+    start = zero_function(known.members[0], 4, 2)
+    data = noiseless_data(world, 8)
+    fit = Exhaustive(known)(data, start, TINY, random_stream(0, "fit"))
+    assert fit.representation is world.truth.representation
+    torch.testing.assert_close(fit.heads, world.truth.heads, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exhaustive_search_leaves_no_smaller_error(finite_case, seed):
+    case = finite_case(seed)
+    best = penalised_error(case.center, case.data, case.penalty)
+    for member in case.world.representation_class.members:
+        other = best_on(member, case.data, case.center, case.penalty)
+        assert best <= penalised_error(other, case.data, case.penalty) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_alternation_recovers_a_noiseless_linear_truth(seed):
+    world = linear_bandit(num_tasks=8, input_dim=6, feature_dim=2, seed=seed)
+    known = LinearClass(6, 2)
+    start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 8, 2)
+    fit = Alternating(known)(noiseless_data(world, 8), start, TINY, random_stream(0, "fit"))
+    torch.testing.assert_close(*fresh_values(fit, world), rtol=1e-4, atol=1e-4)
+    rows = fit.representation.matrix
+    torch.testing.assert_close(rows @ rows.T, torch.eye(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_alternation_never_raises_the_error(seed):
+    world = linear_bandit(num_tasks=5, seed=seed)
+    data, penalty = noiseless_data(world, 4), HeadPenalty(0.3)
+    start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 5, 2)
+    errors = []
+    for iterations in (0, 1, 3, 10, 100):
+        fit = Alternating(LinearClass(6, 2), iterations=iterations)
+        errors.append(
+            penalised_error(fit(data, start, penalty, random_stream(0, "f")), data, penalty)
+        )
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < errors[0]
+
+
+def test_a_linear_class_as_wide_as_its_input_is_ridge_regression_for_each_task():
+    world = linear_bandit(num_tasks=6, input_dim=3, feature_dim=3, seed=0)
+    data, penalty = noiseless_data(world, 5), HeadPenalty(0.5)
+    identity = LinearRepresentation(torch.eye(3, dtype=torch.float64))
+    start = zero_function(identity, 6, 3)
+    fit = Alternating(LinearClass(3, 3))(data, start, penalty, random_stream(0, "fit"))
+    plain = best_on(identity, data, start, penalty)
+    torch.testing.assert_close(
+        fit.values(data.inputs, data.tasks), plain.values(data.inputs, data.tasks)
+    )
+
+
+def network(seed: int, dtype: torch.dtype = torch.float64) -> nn.Module:
+    layer = nn.Linear(6, 2, bias=False, dtype=dtype)
+    layer.weight.data = torch.randn(2, 6, generator=random_stream(seed, "w"), dtype=dtype)
+    return layer
+
+
+@pytest.mark.parametrize("loss", ["leave_one_out", "residual"])
+def test_variable_projection_learns_a_realisable_representation(loss):
+    world = linear_bandit(num_tasks=8, seed=0)
+    data = noiseless_data(world, 20)
+    start = zero_function(NeuralRepresentation(network(1)), 8, 2)
+    fit = VariableProjection(steps=400, learning_rate=3e-2, loss=loss)
+    penalty = HeadPenalty(1e-3)
+    fitted = fit(data, start, penalty, random_stream(0, "fit"))
+    before = squared_error(best_on(start.representation, data, start, penalty), data)
+    assert squared_error(fitted, data) < 1e-3 * before
+    mine, truth = fresh_values(fitted, world)
+    assert float((mine - truth).abs().max()) < 0.02
+
+
+def test_variable_projection_of_a_module_without_parameters_is_ridge_regression():
+    world = linear_bandit(num_tasks=4, seed=0)
+    data, penalty = noiseless_data(world, 5), HeadPenalty(0.5)
+    start = zero_function(NeuralRepresentation(nn.Flatten()), 4, 6)
+    fitted = VariableProjection()(data, start, penalty, random_stream(0, "fit"))
+    expected = best_on(start.representation, data, start, penalty)
+    torch.testing.assert_close(fitted.heads, expected.heads)
+
+
+def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample():
+    generator = random_stream(0, "loo")
+    features = torch.randn(2, 7, 3, generator=generator, dtype=torch.float64)
+    targets = torch.randn(2, 7, generator=generator, dtype=torch.float64)
+    present = torch.ones(2, 7, dtype=torch.bool)
+    present[1, 5:] = False  # a task with fewer samples is padded
+    errors = VariableProjection().errors(features, targets, present, ridge=0.4)
+    eye = 0.4 * torch.eye(3, dtype=torch.float64)
+    for task in range(2):
+        for slot in range(7):
+            if not present[task, slot]:
+                assert errors[task, slot] == 0
+                continue
+            others = present[task].clone()
+            others[slot] = False
+            x, y = features[task, others], targets[task, others]
+            heads = torch.linalg.solve(x.T @ x + eye, x.T @ y)
+            held_out = targets[task, slot] - features[task, slot] @ heads
+            torch.testing.assert_close(errors[task, slot], held_out)
+
+
+def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones():
+    data = MultitaskDataset(3, torch.Size([1]), torch.float64)
+    tasks = torch.tensor([0] * 10 + [1] * 3)  # task 2 has none
+    data.append(tasks, torch.arange(13.0)[:, None], torch.zeros(13))
+    batches = TaskBatches(data, 100, 5, random_stream(0, "batches"))
+    seen = set()
+    for step in range(50):
+        samples, present = batches.draw(random_stream(step, "draw"))
+        for row, mask in zip(samples, present, strict=True):
+            own = row[mask].tolist()
+            assert len(set(own)) == len(own) == min(5, 10 if own[0] < 10 else 3)
+            assert len({int(data.tasks[s]) for s in own}) == 1
+            seen.update(own)
+    assert seen == set(range(13))
+
+
+def test_the_work_of_a_step_does_not_grow_with_the_data():
+    for per_task in (10, 1000):
+        data = MultitaskDataset(40, torch.Size([1]), torch.float64)
+        tasks = torch.arange(40).repeat(per_task)
+        data.append(tasks, torch.zeros(len(tasks), 1), torch.zeros(len(tasks)))
+        samples, _ = TaskBatches(data, 256, 64, random_stream(0, "b")).draw(random_stream(0, "d"))
+        assert samples.numel() <= 256
+
+
+@pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3)])
+def test_a_fit_never_changes_what_it_started_from(fit):
+    world = linear_bandit(num_tasks=4, seed=0)
+    data = noiseless_data(world, 5)
+    start = zero_function(NeuralRepresentation(network(0)), 4, 2)
+    before = start.representation.module.weight.detach().clone()
+    fitted = fit(data, start, HeadPenalty(), random_stream(0, "fit"))
+    assert torch.equal(start.representation.module.weight, before)
+    assert not torch.equal(fitted.representation.module.weight, before)
+    assert bool((start.heads == 0).all())
+
+
+@pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3, batch_size=7)])
+def test_a_fit_depends_on_its_generator_and_nothing_else(fit):
+    world = linear_bandit(num_tasks=4, seed=0)
+    data = noiseless_data(world, 30)
+    module = nn.Sequential(network(0), nn.Dropout(0.5))
+    start = zero_function(NeuralRepresentation(module), 4, 2)
+    heads = [fit(data, start, HeadPenalty(), random_stream(s, "fit")).heads for s in (0, 0, 1)]
+    assert torch.equal(heads[0], heads[1])
+    assert not torch.equal(heads[0], heads[2])
+
+
+def test_adam_learns_a_realisable_representation_and_stops_when_told():
+    world = linear_bandit(num_tasks=8, seed=0)
+    data = noiseless_data(world, 20)
+    start = zero_function(NeuralRepresentation(network(1)), 8, 2)
+    start = replace(start, heads=start.heads + 0.1)
+    penalty = HeadPenalty(1e-3)
+    long = AdamFit(epochs=400, learning_rate=2e-2, batch_size=40)
+    fitted = long(data, start, penalty, random_stream(0, "fit"))
+    assert squared_error(fitted, data) / len(data) < 1e-4
+    early = replace(long, stop_below=1e30)(data, start, penalty, random_stream(0, "fit"))
+    one = replace(long, epochs=1)(data, start, penalty, random_stream(0, "fit"))
+    assert torch.equal(early.heads, one.heads)
+
+
+def test_adam_with_all_data_at_every_step_takes_one_step_an_epoch():
+    world = linear_bandit(num_tasks=4, seed=0)
+    data = noiseless_data(world, 5)
+    start = zero_function(NeuralRepresentation(network(0)), 4, 2)
+    start = replace(start, heads=start.heads + 0.1)
+    whole = AdamFit(epochs=2, batch_size=None)
+    same = AdamFit(epochs=2, batch_size=len(data))
+    fits = [f(data, start, HeadPenalty(), random_stream(0, "fit")) for f in (whole, same)]
+    assert torch.equal(fits[0].heads, fits[1].heads)
+
+
+@pytest.mark.parametrize("fit", [VariableProjection(), AdamFit()])
+def test_gradient_fits_say_what_they_need(fit):
+    start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 4, 2)
+    data = MultitaskDataset(4, torch.Size([6]), torch.float64)
+    with pytest.raises(InvalidInputError, match="NeuralRepresentation"):
+        fit(data, start, HeadPenalty(), random_stream(0, "fit"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fits_do_not_depend_on_the_order_of_samples_or_tasks(seed):
+    world = finite_bandit(seed=seed)
+    data, known = noiseless_data(world, 6), world.representation_class
+    order = torch.randperm(len(data), generator=random_stream(seed, "order"))
+    relabel = torch.randperm(4, generator=random_stream(seed, "relabel"))
+    shuffled = MultitaskDataset(4, torch.Size([6]), torch.float64)
+    shuffled.append(relabel[data.tasks[order]], data.inputs[order], data.targets[order])
+    start = zero_function(known.members[0], 4, 2)
+    one = Exhaustive(known)(data, start, HeadPenalty(), random_stream(0, "fit"))
+    other = Exhaustive(known)(shuffled, start, HeadPenalty(), random_stream(0, "fit"))
+    assert one.representation is other.representation
+    torch.testing.assert_close(one.heads, other.heads[relabel])
+
+
+def test_with_one_representation_many_tasks_are_fitted_as_each_alone():
+    world = finite_bandit(seed=0, num_representations=1)
+    data, known = noiseless_data(world, 6), world.representation_class
+    together = Exhaustive(known)(
+        data, zero_function(known.members[0], 4, 2), HeadPenalty(), random_stream(0, "fit")
+    )
+    for task in range(4):
+        alone = MultitaskDataset(1, torch.Size([6]), torch.float64)
+        mine = data.tasks == task
+        alone.append(data.tasks[mine] * 0, data.inputs[mine], data.targets[mine])
+        fit = Exhaustive(FiniteClass(known.members))(
+            alone, zero_function(known.members[0], 1, 2), HeadPenalty(), random_stream(0, "fit")
+        )
+        torch.testing.assert_close(fit.heads[0], together.heads[task])

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from gfucb.errors import InvalidInputError
+from gfucb.functions import HeadEllipsoid, HeadPenalty, HeadStatistics
+from gfucb.linalg import ridge_cholesky
+from gfucb.seeding import random_stream
+
+
+def problem(seed: int, num_samples: int = 12, num_tasks: int = 3, feature_dim: int = 4):
+    generator = random_stream(seed, "heads")
+    features = torch.randn(num_samples, feature_dim, generator=generator, dtype=torch.float64)
+    tasks = torch.randint(num_tasks, (num_samples,), generator=generator)
+    targets = torch.randn(num_samples, generator=generator, dtype=torch.float64)
+    return features, tasks, targets
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_heads_solve_the_normal_equations_of_each_task(seed):
+    features, tasks, targets = problem(seed)
+    heads = HeadStatistics.of(features, tasks, targets, 3).heads(HeadPenalty(0.7))
+    for task in range(3):
+        x, y = features[tasks == task].numpy(), targets[tasks == task].numpy()
+        expected = np.linalg.solve(x.T @ x + 0.7 * np.eye(4), x.T @ y)
+        np.testing.assert_allclose(heads[task], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_statistics_add_up():
+    features, tasks, targets = problem(0)
+    whole = HeadStatistics.of(features, tasks, targets, 3)
+    parts = HeadStatistics.empty(3, 4)
+    for row in range(len(features)):
+        piece = slice(row, row + 1)
+        parts = parts.plus(HeadStatistics.of(features[piece], tasks[piece], targets[piece], 3))
+    torch.testing.assert_close(parts.grams, whole.grams)
+    torch.testing.assert_close(parts.moments, whole.moments)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_norm_bounded_heads_are_the_constrained_minimisers(seed):
+    features, tasks, targets = problem(seed)
+    bound = 0.3
+    heads = HeadStatistics.of(features, tasks, targets, 3).heads(HeadPenalty(0.1, bound))
+    for task in range(3):
+        x, y = features[tasks == task].numpy(), targets[tasks == task].numpy()
+
+        def loss(w, x=x, y=y):
+            return ((x @ w - y) ** 2).sum() + 0.1 * (w**2).sum()
+
+        inside = {"type": "ineq", "fun": lambda w: bound**2 - (w**2).sum()}
+        best = minimize(loss, np.zeros(4), constraints=[inside], tol=1e-12, method="SLSQP")
+        assert heads[task].norm() <= bound * (1 + 1e-9)
+        assert loss(heads[task].numpy()) <= best.fun + 1e-8
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_ridge_that_is_not_positive_is_refused(bad):
+    with pytest.raises(InvalidInputError, match="ridge must be positive"):
+        HeadPenalty(bad)
+
+
+def ellipsoid(seed: int, norm_bound: float | None = None) -> tuple[HeadEllipsoid, torch.Tensor]:
+    features, tasks, targets = problem(seed, num_samples=20)
+    statistics = HeadStatistics.of(features, tasks, targets, 3)
+    heads = statistics.heads(HeadPenalty(0.5, norm_bound))
+    directions = torch.randn(3, 4, generator=random_stream(seed, "g"), dtype=torch.float64)
+    cholesky = ridge_cholesky(statistics.grams, 0.5)
+    return HeadEllipsoid(heads, cholesky, 1.7, norm_bound), directions
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_farthest_heads_are_on_the_border_and_nothing_inside_is_farther(seed):
+    shape, directions = ellipsoid(seed)
+    best = shape.farthest_heads(directions)
+    assert shape.squared_distance(best) == pytest.approx(1.7, rel=1e-10)
+    generator = random_stream(seed, "inside")
+    for _ in range(200):
+        steps = torch.randn(3, 4, generator=generator, dtype=torch.float64)
+        other = shape.centers + steps
+        other = shape.centers + steps * (1.7 / shape.squared_distance(other)) ** 0.5
+        assert (directions * other).sum() <= (directions * best).sum() + 1e-10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_norm_bounded_farthest_heads_equal_a_general_purpose_solver(seed):
+    bound = 0.8
+    shape, directions = ellipsoid(seed, bound)
+    best = shape.farthest_heads(directions)
+    assert float(best.norm(dim=1).max()) <= bound * (1 + 1e-6)
+    assert shape.squared_distance(best) <= 1.7 * (1 + 1e-6)
+
+    def heads(w):
+        return torch.tensor(w).reshape(3, 4)
+
+    constraints = [
+        {"type": "ineq", "fun": lambda w: 1.7 - shape.squared_distance(heads(w))},
+        {"type": "ineq", "fun": lambda w: bound**2 - heads(w).square().sum(1).numpy()},
+    ]
+    result = minimize(
+        lambda w: -float((directions * heads(w)).sum()),
+        shape.centers.flatten().numpy(),
+        constraints=constraints,
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert float((directions * best).sum()) == pytest.approx(-result.fun, rel=1e-5)
