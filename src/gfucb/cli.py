@@ -24,16 +24,11 @@ try:
     from rich.table import Table
 
     from gfucb.environments import fetch_mnist
+    from gfucb.experiments.agent_table import AGENTS
     from gfucb.experiments.comparison import Comparison, Listener, compare
-    from gfucb.experiments.config import (
-        AGENTS,
-        PRESETS,
-        AgentConfig,
-        RunConfig,
-        WorldConfig,
-        preset,
-    )
+    from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
     from gfucb.experiments.figures import label, regret_curves
+    from gfucb.experiments.presets import PRESETS, preset
     from gfucb.experiments.records import run
     from gfucb.experiments.report import interval, write_report
     from gfucb.experiments.summary import load_rows, summarise
@@ -149,7 +144,8 @@ class CompareCommand:
                         f"{config.agent.name}, seed {config.seed}: regret {regret:.2f}",
                         highlight=False,
                     ),
-                    advance,
+                    # In a log, the line above is progress enough.
+                    advance if console.is_terminal else lambda rounds: None,
                 ),
             )
         table = summarise(self.out)
@@ -268,11 +264,16 @@ def _take_preset(words: list[str]) -> tuple[str | None, list[str]]:
     return None, words
 
 
+def _log_tenths(console: Console, name: str, rounds: int, total: int) -> None:
+    if total >= 10 and rounds % (total // 10) == 0:
+        console.print(f"{name}: round {rounds} of {total}", highlight=False)
+
+
 @contextmanager
 def _progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, nothing in a log; yields a function of the rounds done."""
+    """A progress bar on a terminal, ten lines in a log; yields a function of the rounds done."""
     if not console.is_terminal:
-        yield lambda rounds: None
+        yield lambda rounds: _log_tenths(console, name, rounds, total)
         return
     columns = (
         TextColumn("{task.description}"),

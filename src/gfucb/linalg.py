@@ -7,6 +7,8 @@ from torch import Tensor
 
 # Rows handled at once when outer products [row, feature, feature] are summed: bounds the memory.
 GRAM_CHUNK = 4096
+NEWTON_STEPS = 20
+TINY = 1e-300
 
 
 def task_sums(rows: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
@@ -40,29 +42,23 @@ def inverse_squared_norms(cholesky: Tensor, vectors: Tensor) -> Tensor:
     return whitened.square().sum(-2)
 
 
-def norm_bounded_ridge(
-    grams: Tensor, moments: Tensor, *, ridge: float, norm_bound: float, iterations: int = 100
+def norm_bounded_minimisers(
+    eigenvalues: Tensor, basis: Tensor, moments: Tensor, bound: float
 ) -> Tensor:
-    """Minimise w^T (G + ridge I) w - 2 w^T m  subject to  |w| <= norm_bound, for each task.
+    """Minimise w^T A w - 2 w^T m  subject to  |w| <= bound, for each task.
 
-    The constrained minimiser is the ridge solution for a larger ridge; that multiplier is
-    found by bisection on the norm, which falls as the multiplier grows.
+    Where the bound binds, the minimiser is that of A + v I; the multiplier v is found by
+    Newton's method on 1/|w| (More and Sorensen 1983), which rises to it without overshooting.
 
-    Shapes: grams [task, feature, feature], moments [task, feature] -> [task, feature].
+    Shapes: A = basis diag(eigenvalues) basis^T, [task, feature] and [task, feature, feature];
+    moments [task, feature] -> [task, feature].
     """
-    eigenvalues, basis = torch.linalg.eigh(grams)
-    eigenvalues = eigenvalues.clamp_min(0) + ridge
     rotated = (basis.transpose(-1, -2) @ moments.unsqueeze(-1)).squeeze(-1)
-
-    def solution(multiplier: Tensor) -> Tensor:
-        return rotated / (eigenvalues + multiplier.unsqueeze(-1))
-
-    low = torch.zeros_like(rotated[:, 0])
-    high = rotated.norm(dim=-1) / norm_bound  # at this multiplier the norm is within the bound
-    inside = solution(low).norm(dim=-1) <= norm_bound
-    for _ in range(iterations):
-        middle = (low + high) / 2
-        too_long = solution(middle).norm(dim=-1) > norm_bound
-        low, high = torch.where(too_long, middle, low), torch.where(too_long, high, middle)
-    multiplier = torch.where(inside, torch.zeros_like(high), high)
-    return (basis @ solution(multiplier).unsqueeze(-1)).squeeze(-1)
+    multiplier = torch.zeros_like(rotated[:, :1])
+    for _ in range(NEWTON_STEPS):
+        solution = rotated / (eigenvalues + multiplier)
+        squared = solution.square().sum(-1, keepdim=True)
+        slope = (solution.square() / (eigenvalues + multiplier)).sum(-1, keepdim=True)
+        step = squared / slope.clamp_min(TINY) * (squared.sqrt() / bound - 1)
+        multiplier = multiplier + step.clamp_min(0)
+    return (basis @ (rotated / (eigenvalues + multiplier)).unsqueeze(-1)).squeeze(-1)

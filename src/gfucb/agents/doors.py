@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -97,8 +98,11 @@ def read_rewards(rewards: Any, expected: int, what: str = "decision has") -> Ten
 
 
 def _tensor(value: Any, name: str) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
     try:
-        return torch.as_tensor(value)
+        # By way of numpy: torch would round the numbers of a list to single precision.
+        return torch.tensor(np.asarray(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
 

@@ -190,4 +190,6 @@ def default_fit(representation_class: RepresentationClass | None) -> LeastSquare
 
 def default_optimism(representation_class: RepresentationClass | None) -> OptimismSolver:
     """Exact for a finite class, over the heads of the fitted representation otherwise."""
+    # Paper: f ranges over the whole set, representation included. For networks that is the
+    # fine-tuning of section 6.2, hundreds of passes over the data for every decision.
     return ExactFinite() if isinstance(representation_class, FiniteClass) else LastLayer()

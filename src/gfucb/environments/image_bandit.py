@@ -77,6 +77,8 @@ class ImageBandit:
         return BanditRound(
             candidates=self.data.images[images],
             mean_rewards=self.reward_maps.gather(1, labels),
+            # Paper: rewards range from 0 to 1, plus noise; whether the sum is clipped is not said.
+            # It is not, so that the mean of a reward stays what the digit pays.
             noise=self.noise_scale * noise,
             true_features=one_hot(labels, NUM_CLASSES).to(torch.float64),
         )
@@ -86,6 +88,8 @@ class ImageBandit:
         height, width = self.data.images.shape[1:]
         return {"images": len(self.data.images), "pixels": f"{height} x {width}"}
 
+    # Paper: "K different digit images", K not given. Any K images, ten by default; different
+    # digits on request. Contexts are drawn for each task apart.
     def _iid_images(self, generator: torch.Generator) -> Tensor:
         shape = (self.num_tasks, self.num_actions)
         return torch.randint(len(self.data.images), shape, generator=generator)
@@ -102,6 +106,8 @@ class ImageBandit:
 
 def _permutations(num_tasks: int, generator: torch.Generator) -> Tensor:
     """[task, digit]; task i pays most for the i-th digit of a random order, then any order."""
+    # Paper: "unique" rewards in [0, 1], distinct best digits for ten tasks (App. C.1); the
+    # values are not given.
     maps = []
     for task in range(num_tasks):
         if task % NUM_CLASSES == 0:

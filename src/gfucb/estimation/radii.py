@@ -126,15 +126,16 @@ class CorrectedRadius:
         n   = sigma sqrt(M t + 2 sqrt(M t L) + 2 L),   L = log(pi^2 t^2 / (3 delta))
         beta_t = 8 a^2 + 4 (a + n) e + 2 optimisation_error + 6 k M ridge
 
-    Paper: Lemma 1 takes the noise scale to be 1, a chi-square tail that is too thin, and
-    treats inputs chosen by the agent as independent of the noise. Here the tail is that of the
-    self-normalised martingale bound, at the price of log(1 + t / sigma^2) beside M k.
+    The tail is that of the self-normalised martingale bound (Abbasi-Yadkori et al. 2011), at
+    the price of log(1 + t / sigma^2) beside M k.
 
     The last term pays for the ridge: the fit minimises error + ridge |W|^2, which may exceed
     the truth's error by k M ridge (twice that in beta), and the truth's heads may be
     2 sqrt(k) from their anchor. Heads are assumed to satisfy |w| <= sqrt(k), features |phi| <= 1.
     """
 
+    # Paper: Lemma 1 takes the noise scale to be 1, a chi-square tail that is too thin, and treats
+    # inputs chosen by the agent as independent of the noise.
     num_tasks: int
     feature_dim: int
     log_covering_number: float

@@ -106,6 +106,7 @@ class VariableProjection:
         residuals = targets - fitted
         if self.loss == "residual":
             return residuals
+        # Paper: plain least squares. Networks that interpolate make its loss say nothing of phi.
         leverages = whitened.square().sum(1)
         return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT)
 

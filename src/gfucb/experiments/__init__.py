@@ -1,16 +1,9 @@
 """Evidence: runs, comparisons, tables, figures and reports."""
 
+from gfucb.experiments.agent_table import AGENTS, make_agent
 from gfucb.experiments.comparison import Comparison, compare
-from gfucb.experiments.config import (
-    AGENTS,
-    PRESETS,
-    AgentConfig,
-    RunConfig,
-    WorldConfig,
-    make_agent,
-    make_world,
-    preset,
-)
+from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig, make_world
+from gfucb.experiments.presets import PRESETS, preset
 from gfucb.experiments.records import run
 from gfucb.experiments.runner import play
 from gfucb.experiments.summary import load_rows, summarise

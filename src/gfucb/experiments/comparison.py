@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 from gfucb.errors import RunFolderError
-from gfucb.experiments.config import AGENTS, AgentConfig, RunConfig, WorldConfig
+from gfucb.experiments.agent_table import AGENTS
+from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
 from gfucb.experiments.records import is_finished, run
 
 

@@ -26,6 +26,8 @@ COLOURS = {
     "oracle-greedy": "#777777",
     "uniform": "#aaaaaa",
 }
+# What a logarithmic axis shows of no regret at all.
+FLOOR = 1e-4
 OTHER_COLOURS = ("#8c564b", "#7f3c8d", "#3969ac", "#80ba5a")
 LABELS = {
     "gfucb": "GFUCB",
@@ -94,7 +96,10 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
 
 
 def late_regret(rows: pd.DataFrame) -> Figure:
-    """Regret of one decision against rounds, averaged over a window, on a logarithmic axis."""
+    """Regret of one decision against rounds, averaged over a window, on a logarithmic axis.
+
+    Means below 0.0001, zero among them, are drawn there.
+    """
     with rc_context(STYLE):
         figure = Figure(figsize=(7.6, 3.8), layout="constrained")
         axes = figure.add_subplot()
@@ -103,7 +108,7 @@ def late_regret(rows: pd.DataFrame) -> Figure:
         ends: dict[str, float] = {}
         for agent, own in rows.groupby("agent", sort=False):
             table = own.pivot(index="round", columns="seed", values="regret")
-            smooth = table.rolling(window, min_periods=window).mean().dropna()
+            smooth = table.rolling(window, min_periods=window).mean().dropna().clip(lower=FLOOR)
             ends[str(agent)] = _curve(axes, smooth, str(agent))
         axes.set(
             xlim=(window, num_rounds),
@@ -154,7 +159,7 @@ def menu_picture(round_: BanditRound, num_tasks: int = 3) -> Figure:
             best = int(means[task].argmax())
             for action in range(columns):
                 axes = grid[task, action]
-                axes.imshow(images[task, action], cmap="gray_r", vmin=0, vmax=255)
+                axes.imshow(images[task, action].numpy(), cmap="gray_r", vmin=0, vmax=255)
                 axes.set(xticks=[], yticks=[])
                 for spine in axes.spines.values():
                     spine.set(visible=True, color="#dddddd")

@@ -26,7 +26,8 @@ import gfucb
 from gfucb.agents.saving import read_state, write_state
 from gfucb.contracts import BanditAgent, Row
 from gfucb.errors import RunFolderError, SavedStateError
-from gfucb.experiments.config import AGENTS, RunConfig, make_agent, make_world
+from gfucb.experiments.agent_table import AGENTS, make_agent
+from gfucb.experiments.config import RunConfig, make_world
 from gfucb.experiments.runner import play
 
 # A checkpoint follows a round unless writing them would take more than this share of the time.
@@ -38,10 +39,10 @@ VERSIONED = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
 
 def run(config: RunConfig, folder: Path, *, data_dir: str | None = None) -> Iterator[Row]:
     """Run `config` into `folder`, yielding rows as they are written; resume what was begun."""
-    folder = Path(folder)
-    _open_folder(folder, config)
+    # World and agent first: settings that cannot be run leave no folder behind.
     world = make_world(config.world, config.seed, data_dir)
     agent = make_agent(config.agent, world, config.seed)
+    _open_folder(folder, config)
     rounds_done = _restore(folder, agent)
     rows_before = _keep_rows(folder, rounds_done)
     rows = play(

@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from gfucb.experiments.config import AGENTS, WorldConfig, make_world
+from gfucb.experiments.agent_table import AGENTS
+from gfucb.experiments.config import WorldConfig, make_world
 from gfucb.experiments.figures import (
     colour,
     label,
@@ -82,7 +83,7 @@ def report_page(folder: Path) -> str:
     title = f"{world['num_tasks']} tasks, {world['num_actions']} actions, {num_rounds} rounds"
     parts = [
         f"<h1>{html.escape(_world_name(world))}: {title}</h1>",
-        f'<p class="lead">{_lead(table, world, num_rounds)}</p>',
+        f'<p class="lead">{lead(table, world, num_rounds)}</p>',
         _cards(table),
         _figure(
             svg(regret_curves(rows)),
@@ -128,7 +129,7 @@ def _world_name(world: dict[str, Any]) -> str:
     return names.get(world["kind"], world["kind"])
 
 
-def _lead(table: pd.DataFrame, world: dict[str, Any], num_rounds: int) -> str:
+def lead(table: pd.DataFrame, world: dict[str, Any], num_rounds: int) -> str:
     by_agent = table.set_index("agent")
     if "gfucb" not in by_agent.index:
         return f"{len(table)} agents on the same seeds, {num_rounds} rounds."

@@ -42,6 +42,8 @@ class ConfidenceSet:
     center: MultiheadFunction
     data: MultitaskDataset
     squared_radius: float
+    # Paper: there is no ridge; heads are bounded by sqrt(k). Without data in some direction the
+    # printed set is then the whole ball, and for an unbounded head it has no maximum.
     ridge: float = 0.0
     head_norm_bound: float | None = None
     members: Sequence[Representation] | None = None

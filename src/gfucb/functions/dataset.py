@@ -64,6 +64,7 @@ class MultitaskDataset:
         When every task is rewarded in every round this is the index, from 1, of the round
         about to be played.
         """
+        # Paper: E_t holds the data up to t - 1 in (*) and up to t in the lemmas; here, t - 1.
         return 1 + int(self._counts.max())
 
     @property

@@ -12,7 +12,7 @@ from gfucb.errors import InvalidInputError
 from gfucb.linalg import (
     cholesky_solve,
     inverse_squared_norms,
-    norm_bounded_ridge,
+    norm_bounded_minimisers,
     ridge_cholesky,
     task_grams,
     task_sums,
@@ -73,7 +73,9 @@ class HeadStatistics:
         bound = penalty.norm_bound
         if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
             return heads
-        return norm_bounded_ridge(self.grams, self.moments, ridge=penalty.ridge, norm_bound=bound)
+        eigenvalues, basis = torch.linalg.eigh(self.grams)
+        eigenvalues = eigenvalues.clamp_min(0) + penalty.ridge
+        return norm_bounded_minimisers(eigenvalues, basis, self.moments, bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,19 +121,16 @@ class HeadEllipsoid:
     def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
         """Bisection on the multiplier of the ellipsoid; each step solves the tasks apart.
 
-        For a multiplier m, max <g, w> - m |w - c|^2_V over |w| <= D is a norm-bounded ridge
-        problem with gram m V and moment g/2 + m V c. The distance falls as m grows.
+        For a multiplier m, max <g, w> - m |w - c|^2_V over |w| <= D is a norm-bounded problem
+        with matrix m V and moment g/2 + m V c. The distance falls as m grows.
         """
         precision = self.cholesky @ self.cholesky.transpose(-1, -2)
+        eigenvalues, basis = torch.linalg.eigh(precision)
         pull = (precision @ self.centers.unsqueeze(-1)).squeeze(-1)
 
         def heads_for(multiplier: float) -> Tensor:
-            return norm_bounded_ridge(
-                multiplier * precision,
-                directions / 2 + multiplier * pull,
-                ridge=0.0,
-                norm_bound=norm_bound,
-            )
+            moments = directions / 2 + multiplier * pull
+            return norm_bounded_minimisers(multiplier * eigenvalues, basis, moments, norm_bound)
 
         low, high = 0.0, 1.0
         while self.squared_distance(heads_for(high)) > self.squared_radius and high < 1e12:

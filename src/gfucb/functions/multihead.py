@@ -55,6 +55,8 @@ class MultiheadFunction:
         Clipping never leaves a confidence set around a clipped center: it only brings two
         values closer together.
         """
+        # Paper: (*) demands |f| <= 1 of every member at every input. We clip what is reported
+        # and choose by what is not clipped, so that saturated hopes can still be told apart.
         return values if self.value_range is None else values.clamp(*self.value_range)
 
     def with_heads(self, heads: Tensor) -> MultiheadFunction:

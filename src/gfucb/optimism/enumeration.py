@@ -19,8 +19,8 @@ LARGEST_ENUMERATION = 10_000
 class Enumerated:
     """Ask `solver` about every tuple of actions alone and keep the best answer.
 
-    Paper: section 6.2 does this. It is K^M problems, 10^10 for ten tasks with ten actions, so
-    it is here as an oracle for tests, and refuses more than 10^4.
+    This is what section 6.2 of the paper does: K^M problems, 10^10 for ten tasks with ten
+    actions. It is here as an oracle for tests, and refuses more than 10^4.
     """
 
     solver: OptimismSolver

@@ -34,10 +34,15 @@ class FineTuning:
     over entries, so K^M problems become one.
 
     Args:
-        excess: how the violation is measured: `sum` max(0, D - B), `mean` max(0, D/n - B),
-            `relative` max(0, D/B - 1), where D is the squared distance to the center.
+        excess: how the violation is measured, D being the squared distance to the center and B
+            the squared radius: `sum` max(0, D - B), `mean` max(0, D/n - B), `relative`
+            gain * max(0, D/B - 1), where gain is the hope won so far. On the border of an
+            ellipsoid the multiplier of D/B - 1 is half the gain, so there any penalty above 1/2
+            holds, whatever the scale of rewards and data.
         feasible_only: return the best iterate inside the set, pulled back along the line to the
             center if it was outside; otherwise the last iterate, wherever it is.
+        decays: the learning rate falls linearly to zero, so that the search settles on the
+            border instead of bouncing off it.
     """
 
     learning_rate: float
@@ -45,6 +50,7 @@ class FineTuning:
     excess: Literal["sum", "mean", "relative"]
     feasible_only: bool
     optimiser: Literal["sgd", "adam"] = "sgd"
+    decays: bool = False
     iterations: int = 200
 
     @classmethod
@@ -60,14 +66,16 @@ class FineTuning:
     @classmethod
     def stable(cls, iterations: int = 200) -> FineTuning:
         """A penalty without a scale, steps without a scale, and only feasible answers."""
-        # Paper: SGD with lr 5e-4 on the sum diverges at t = 200. Dividing the constraint by its
-        # radius and the gradient by its size (Adam) makes both independent of the data's size.
+        # Paper: SGD with lr 5e-4 and penalty 30 on the sum leaves the set at t = 200. Measuring
+        # the constraint in units of its radius and of the hope won, and dividing the gradient by
+        # its size (Adam), makes the search independent of how much data there is.
         return cls(
             learning_rate=1e-2,
-            penalty=30.0,
+            penalty=2.0,
             excess="relative",
             feasible_only=True,
             optimiser="adam",
+            decays=True,
             iterations=iterations,
         )
 
@@ -92,30 +100,44 @@ class FineTuning:
         )
 
     def _tune(self, confidence_set: ConfidenceSet, menu: Menu) -> MultiheadFunction:
-        radius, num_samples = confidence_set.squared_radius, len(confidence_set.data)
+        radius = confidence_set.squared_radius
         if radius == 0:
             return confidence_set.center
+        if self.excess != "relative":
+            confidence_set = replace(confidence_set, ridge=0.0)  # the set as it is printed
         iterate = _Iterate(confidence_set, menu)
         make = torch.optim.Adam if self.optimiser == "adam" else torch.optim.SGD
         optimiser = make([w for w in iterate.weights if w.requires_grad], lr=self.learning_rate)
         inside, outside = _Best(iterate.snapshot()), _Best(iterate.snapshot())
-        for step in range(self.iterations + 1):
+        hope, distance = iterate.hope_and_distance()
+        hope_at_center = hope.item()
+        for step in range(self.iterations):
+            if self.decays:
+                optimiser.param_groups[0]["lr"] = self.learning_rate * (1 - step / self.iterations)
+            violation = self._violation(distance, confidence_set, hope.item() - hope_at_center)
+            optimiser.zero_grad()
+            (self.penalty * violation - hope).backward()
+            before = iterate.snapshot()
+            optimiser.step()
             hope, distance = iterate.hope_and_distance()
+            if not bool(torch.isfinite(hope + distance)):
+                # The literal presets can run away; the last numbers there are get returned, and
+                # the violation they report tells the rest.
+                iterate.restore(before)
+                break
             (inside if distance <= radius else outside).offer(hope, iterate)
-            if step < self.iterations:
-                optimiser.zero_grad()
-                (self.penalty * self._excess(distance, radius, num_samples) - hope).backward()
-                optimiser.step()
         if self.feasible_only:
+            # Paper: which iterate is used is not said; the last one need not be in the set.
             _pull_back(iterate, outside.weights, inside, radius)
             iterate.restore(inside.weights)
         return iterate.function()
 
-    def _excess(self, distance: Tensor, radius: float, num_samples: int) -> Tensor:
+    def _violation(self, distance: Tensor, confidence_set: ConfidenceSet, gain: float) -> Tensor:
+        radius = confidence_set.squared_radius
         if self.excess == "relative":
-            return (distance / radius - 1).clamp_min(0)
+            return abs(gain) * (distance / radius - 1).clamp_min(0)
         if self.excess == "mean":
-            return (distance / max(1, num_samples) - radius).clamp_min(0)
+            return (distance / max(1, len(confidence_set.data)) - radius).clamp_min(0)
         return (distance - radius).clamp_min(0)
 
 
@@ -137,6 +159,8 @@ class _Iterate:
         features = self.representation(menu.candidates.flatten(0, 1)).to(torch.float64)
         features = features.unflatten(0, menu.available.shape)
         values = offset + (features * self.heads[menu.tasks][:, None]).sum(-1)
+        # Paper: one problem for each of K^M tuples. For a fixed f the best tuple is the best
+        # action of each entry, so maximising over f the sum of maxima solves them all at once.
         hope = values.masked_fill(~menu.available, -torch.inf).amax(1).sum()
         seen = self.representation(data.inputs).to(torch.float64)
         return hope, self.confidence_set.squared_distance_of(seen, self.heads)
@@ -155,14 +179,14 @@ class _Iterate:
 
 
 class _Best:
-    """The weights with the largest hope among those offered."""
+    """The weights with the largest hope among those offered; those given at first otherwise."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights, self.hope = weights, -torch.inf
 
     def offer(self, hope: Tensor, iterate: _Iterate) -> None:
-        if float(hope) > self.hope:
-            self.weights, self.hope = iterate.snapshot(), float(hope)
+        if hope > self.hope:
+            self.weights, self.hope = iterate.snapshot(), hope.item()
 
 
 def _pull_back(iterate: _Iterate, outside: Weights, inside: _Best, radius: float) -> None:

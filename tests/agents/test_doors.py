@@ -1,0 +1,168 @@
+"""Bad input: a sentence that helps, and nothing changes."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import gfucb
+from gfucb import GFUCB, VariableProjection
+from gfucb.errors import InvalidInputError
+
+NAN, INF = float("nan"), float("inf")
+
+
+def taught_agent() -> GFUCB:
+    agent = GFUCB(3, fit=VariableProjection(steps=2))
+    agent.observe(agent.decide(menu(0)), [0.1, 0.5, 0.9])
+    return agent
+
+
+def menu(seed: int) -> torch.Tensor:
+    return torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(seed))
+
+
+def assert_refused_without_trace(agent: GFUCB, call, message: str) -> None:
+    before = {name: tensor.clone() for name, tensor in agent.state().items()}
+    with pytest.raises(InvalidInputError, match=message):
+        call()
+    after = agent.state()
+    assert before.keys() == after.keys()
+    for name, tensor in before.items():
+        assert torch.equal(tensor, after[name]), name
+
+
+def with_value(value: float) -> torch.Tensor:
+    candidates = menu(1)
+    candidates[1, 2, 3] = value
+    return candidates
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"candidates": with_value(NAN)}, r"finite.*\[1, 2, 3\]"),
+        ({"candidates": with_value(INF)}, r"finite.*\[1, 2, 3\]"),
+        ({"candidates": torch.rand(3)}, r"\[entry, action, \*input\]"),
+        ({"candidates": torch.rand(3, 0, 5)}, "no axis empty"),
+        ({"candidates": torch.rand(3, 4, 6)}, r"shape \[5\].*\[6\]"),
+        ({"candidates": torch.rand(3, 4, 5, dtype=torch.complex64)}, "real numbers"),
+        ({"candidates": torch.ones(3, 4, 5, dtype=torch.uint8)}, "uint8"),
+        ({"candidates": torch.ones(3, 4, 5, dtype=torch.bool)}, "real numbers"),
+        ({"candidates": [[["a"]]]}, "numbers"),
+        ({"candidates": [[[1.0], [2.0]], [[1.0]]]}, "numbers"),
+        ({"candidates": torch.rand(2, 4, 5)}, "2 entries"),
+        ({"candidates": menu(1), "tasks": [0, 1, 3]}, "0 to 2, got task 3"),
+        ({"candidates": menu(1), "tasks": [0, 1, -1]}, "got task -1"),
+        ({"candidates": menu(1), "tasks": [0, 1]}, "3 entries"),
+        ({"candidates": menu(1), "tasks": [0.0, 1.0, 2.0]}, "integers"),
+        ({"candidates": menu(1), "available": torch.zeros(3, 4, dtype=torch.bool)}, "entry 0"),
+        ({"candidates": menu(1), "available": torch.ones(3, 3, dtype=torch.bool)}, r"\[3, 4\]"),
+        ({"candidates": menu(1), "available": torch.ones(3, 4)}, "booleans"),
+    ],
+)
+def test_bad_menus(arguments, message):
+    agent = taught_agent()
+    assert_refused_without_trace(agent, lambda: agent.decide(**arguments), message)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "message"),
+    [
+        ([0.1, NAN, 0.3], r"nan in entry 1.*decision\[entries\]"),
+        ([0.1, 0.2, INF], "inf in entry 2"),
+        ([0.1, 0.2], r"3 entries.*\[2\].*decision\[entries\]"),
+        (0.5, "3 entries"),
+        (torch.rand(3, 1), r"got \[3, 1\]"),
+        (torch.tensor([True, False, True]), "real numbers"),
+        (["a", "b", "c"], "numbers"),
+        (None, "numbers"),
+    ],
+)
+def test_bad_rewards(rewards, message):
+    agent = taught_agent()
+    decision = agent.decide(menu(1))
+    assert_refused_without_trace(agent, lambda: agent.observe(decision, rewards), message)
+
+
+def test_observing_something_that_is_no_decision():
+    agent = taught_agent()
+    assert_refused_without_trace(agent, lambda: agent.observe([0, 1], [0.1, 0.2]), "Decision")
+
+
+def test_a_decision_of_a_larger_agent_is_refused():
+    agent, larger = taught_agent(), GFUCB(5)
+    decision = larger.decide(torch.rand(1, 4, 5), tasks=[4])
+    assert_refused_without_trace(agent, lambda: agent.observe(decision, [0.5]), "got task 4")
+
+
+def test_bad_logs():
+    agent = taught_agent()
+    inputs = torch.rand(2, 5)
+    for samples, message in [
+        (([0, 9], inputs, [0.1, 0.2]), "got task 9"),
+        (([0, 1], inputs * NAN, [0.1, 0.2]), "finite"),
+        (([0, 1], inputs, [0.1]), "2 entries"),
+        (([0, 1], torch.rand(2, 6), [0.1, 0.2]), r"shape \[5\]"),
+    ]:
+        assert_refused_without_trace(agent, lambda s=samples: agent.learn(*s), message)
+
+
+def test_a_fit_that_fails_leaves_no_trace():
+    agent = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    agent.observe(agent.decide(menu(0)), [0.1, 0.5, 0.9])
+    decision = agent.decide(menu(1))
+
+    def failing_fit(*arguments):
+        raise InvalidInputError("no luck")
+
+    agent.learner.fit = failing_fit
+    assert_refused_without_trace(agent, lambda: agent.observe(decision, [0.1] * 3), "no luck")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_tasks": 0}, "num_tasks"),
+        ({"num_tasks": 2.5}, "num_tasks"),
+        ({"num_tasks": 3, "ridge": 0.0}, "ridge must be positive"),
+        ({"num_tasks": 3, "ridge": -1.0}, "ridge must be positive"),
+        ({"num_tasks": 3, "head_norm_bound": 0.0}, "head_norm_bound"),
+        ({"num_tasks": 3, "refit_growth": 0.9}, "refit_growth"),
+        ({"num_tasks": 3, "value_range": (1.0, 0.0)}, "low < high"),
+        ({"num_tasks": 3, "value_range": (0.0, INF)}, "low < high"),
+        ({"num_tasks": 3, "representation": "resnet"}, "torch module"),
+    ],
+)
+def test_impossible_agents_are_refused(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        GFUCB(**options)
+
+
+def test_a_network_that_does_not_fit_the_inputs_is_named():
+    with pytest.raises(InvalidInputError, match=r"cannot read inputs of shape \[5\]"):
+        GFUCB(3, nn.Linear(4, 2)).decide(menu(0))
+    with pytest.raises(InvalidInputError, match=r"\[n, feature\]"):
+        GFUCB(3, nn.Unflatten(1, (5, 1))).decide(menu(0))
+
+
+def test_inputs_far_from_one_are_refused_by_the_default_network_only():
+    with pytest.raises(InvalidInputError, match="Standardise"):
+        GFUCB(3).decide(1e6 * menu(0))
+    GFUCB(3, nn.Linear(5, 2)).decide(1e6 * menu(0))
+
+
+def test_item_numbers_need_a_representation():
+    items = torch.randint(7, (3, 4))
+    with pytest.raises(InvalidInputError, match="Embedding"):
+        GFUCB(3).decide(items)
+    agent = GFUCB(3, nn.Embedding(7, 4), fit=VariableProjection(steps=2))
+    agent.observe(agent.decide(items), [0.1, 0.2, 0.3])
+    assert agent.decide(items).actions.shape == (3,)
+
+
+def test_numpy_arrays_and_lists_are_welcome_and_keep_their_precision():
+    agent = gfucb.linucb(1)
+    reward = 0.1 + 1e-12
+    agent.observe(agent.decide(np.ones((1, 1, 1))), [reward])
+    assert agent.state()["data.targets"].tolist() == [reward]

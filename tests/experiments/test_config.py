@@ -1,0 +1,84 @@
+import pytest
+
+from gfucb.checks import check_agent
+from gfucb.errors import InvalidInputError, UnknownNameError
+from gfucb.experiments import (
+    AGENTS,
+    PRESETS,
+    AgentConfig,
+    RunConfig,
+    WorldConfig,
+    make_agent,
+    make_world,
+    play,
+    preset,
+)
+
+TINY = AgentConfig(fit_steps=2, epochs=2, tuning_iterations=2)
+IMAGES = WorldConfig(num_tasks=3, num_actions=3)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_of_the_table_plays_and_keeps_its_contract(name):
+    config = AgentConfig(name=name, fit_steps=2, epochs=2, tuning_iterations=2)
+    world = make_world(IMAGES, seed=0)
+    entry = AGENTS[name]
+    rows = list(
+        play(make_agent(config, world, 0), world, num_rounds=3, reads_truth=entry.reads_truth)
+    )
+    assert len(rows) == 3
+    check_agent(lambda: make_agent(config, world, 0), input_shape=(8, 8))
+
+
+@pytest.mark.parametrize("name", [n for n, p in PRESETS.items() if p.world.kind != "mnist"])
+def test_every_preset_can_be_played(name):
+    entry = preset(name)
+    for agent in entry.agents:
+        RunConfig(entry.world, AgentConfig(name=agent), entry.num_rounds, entry.seeds[0])
+        world = make_world(entry.world, seed=entry.seeds[0])
+        made = make_agent(AgentConfig(name=agent, fit_steps=2), world, 0)
+        rows = list(play(made, world, num_rounds=2, reads_truth=AGENTS[agent].reads_truth))
+        assert rows[-1]["regret"] >= 0
+
+
+def test_multitask_greedy_is_always_among_the_baselines():
+    for entry in PRESETS.values():
+        assert "multitask-greedy" in entry.agents
+
+
+def test_the_corrected_radius_is_offered_where_it_can_be_computed():
+    config = AgentConfig(radius="corrected", ridge=0.01)
+    finite = make_world(WorldConfig(kind="finite", num_tasks=2), 0)
+    theory = make_agent(config, finite, 0).squared_radius(10)
+    practice = make_agent(AgentConfig(), finite, 0).squared_radius(10)
+    assert theory > practice > 0
+    with pytest.raises(InvalidInputError, match="finite"):
+        make_agent(config, make_world(IMAGES, 0), 0)
+
+
+def test_the_radius_can_be_scaled():
+    world = make_world(IMAGES, 0)
+    one = make_agent(AgentConfig(radius="printed-log"), world, 0).squared_radius(9)
+    ten = make_agent(AgentConfig(radius="printed-log", radius_scale=10.0), world, 0)
+    assert ten.squared_radius(9) == pytest.approx(10 * one)
+
+
+def test_unknown_presets_list_the_known_ones():
+    with pytest.raises(UnknownNameError, match="demo, digits, finite, linear, mnist"):
+        preset("imagenet")
+
+
+def test_oracles_see_the_truth_and_beat_everybody():
+    world_config = WorldConfig(num_tasks=10)
+    regrets = {}
+    for name in ("oracle-ucb", "linucb", "uniform"):
+        world = make_world(world_config, seed=50)
+        agent = make_agent(AgentConfig(name=name), world, 50)
+        rows = list(play(agent, world, num_rounds=60, reads_truth=AGENTS[name].reads_truth))
+        regrets[name] = rows[-1]["cumulative_regret"]
+    assert regrets["oracle-ucb"] < 0.6 * regrets["linucb"] < 0.6 * regrets["uniform"]
+
+
+def test_the_paper_procedure_needs_images():
+    with pytest.raises(InvalidInputError, match="images"):
+        make_agent(AgentConfig(name="gfucb-paper"), make_world(WorldConfig(kind="finite"), 0), 0)

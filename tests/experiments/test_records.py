@@ -1,0 +1,151 @@
+"""Run folders: never overwritten, resumed exactly."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from gfucb.errors import RunFolderError, SavedStateError, UnknownNameError
+from gfucb.experiments import AgentConfig, RunConfig, WorldConfig, records, run
+
+WORLD = WorldConfig(num_tasks=3, num_actions=4)
+QUICK = RunConfig(WORLD, AgentConfig(fit_steps=3), num_rounds=12, seed=3)
+AGENTS = ["gfucb", "multitask-eps-greedy", "independent-eps-greedy", "linucb", "uniform"]
+
+
+def finish(config: RunConfig, folder) -> bytes:
+    for _ in run(config, folder):
+        pass
+    return (folder / "rows.csv").read_bytes()
+
+
+def test_a_run_folder_holds_config_provenance_and_a_row_for_each_round(tmp_path):
+    rows = list(run(QUICK, tmp_path / "run"))
+    assert [row["round"] for row in rows] == list(range(1, 13))
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "config.json",
+        "provenance.json",
+        "rows.csv",
+    ]
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["seed"] == 3 and config["world"]["num_tasks"] == 3
+    provenance = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    assert provenance["finished"] and provenance["cpu_seconds"] > 0
+    assert {"torch", "numpy"} <= provenance["versions"].keys()
+    assert {"commit", "uncommitted_changes", "python", "device"} <= provenance.keys()
+    written = records.read_rows(tmp_path / "run")
+    assert [float(row["regret"]) for row in written] == [row["regret"] for row in rows]
+
+
+def test_cumulative_regret_adds_up(tmp_path):
+    total = 0.0
+    for row in run(QUICK, tmp_path / "run"):
+        total += row["regret"]
+        assert row["cumulative_regret"] == pytest.approx(total)
+
+
+def test_the_same_config_gives_the_same_bytes_and_another_seed_others(tmp_path):
+    first = finish(QUICK, tmp_path / "1")
+    assert finish(QUICK, tmp_path / "2") == first
+    assert finish(replace(QUICK, seed=4), tmp_path / "3") != first
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("stop_after", [1, 7])
+def test_resumed_equals_uninterrupted_byte_for_byte(tmp_path, agent, stop_after):
+    config = replace(QUICK, agent=replace(QUICK.agent, name=agent))
+    whole = finish(config, tmp_path / "whole")
+    interrupted = run(config, tmp_path / "parts")
+    list(islice(interrupted, stop_after))
+    interrupted.close()
+    assert finish(config, tmp_path / "parts") == whole
+
+
+def test_a_kill_while_a_row_is_being_written_is_forgotten(tmp_path):
+    whole = finish(QUICK, tmp_path / "whole")
+    interrupted = run(QUICK, tmp_path / "parts")
+    list(islice(interrupted, 5))
+    interrupted.close()
+    with (tmp_path / "parts" / "rows.csv").open("a") as file:
+        file.write("6,0.12")  # torn
+    assert finish(QUICK, tmp_path / "parts") == whole
+
+
+def test_a_kill_between_row_and_checkpoint_is_played_again(tmp_path, monkeypatch):
+    whole = finish(QUICK, tmp_path / "whole")
+    monkeypatch.setattr(records, "CHECKPOINT_SHARE", -1.0)  # after the first, none
+    interrupted = run(QUICK, tmp_path / "parts")
+    list(islice(interrupted, 6))
+    interrupted.close()
+    assert finish(QUICK, tmp_path / "parts") == whole
+
+
+def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
+    config = replace(QUICK, num_rounds=60, agent=replace(QUICK.agent, fit_steps=20))
+    script = (
+        "import torch; torch.set_num_threads(1)\n"
+        "from gfucb.experiments import *\n"
+        "from pathlib import Path\n"
+        f"config = {config!r}\n"
+        f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    rows = tmp_path / "killed" / "rows.csv"
+    deadline = time.monotonic() + 60
+    while not (rows.exists() and rows.read_bytes().count(b"\n") > 10):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
+    assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
+
+
+def test_a_finished_run_is_never_overwritten(tmp_path):
+    before = finish(QUICK, tmp_path / "run")
+    with pytest.raises(RunFolderError, match="never overwritten"):
+        finish(QUICK, tmp_path / "run")
+    assert (tmp_path / "run" / "rows.csv").read_bytes() == before
+
+
+def test_a_folder_with_another_run_is_refused_and_the_difference_named(tmp_path):
+    finish(QUICK, tmp_path / "run")
+    other = replace(QUICK, world=replace(WORLD, noise_scale=0.2))
+    with pytest.raises(RunFolderError, match=r"world.noise_scale = 0.1, not 0.2"):
+        finish(other, tmp_path / "run")
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(RunFolderError, match="no run folder"):
+        finish(QUICK, tmp_path)
+    assert (tmp_path / "letters.txt").read_text() == "dear"
+
+
+def test_a_torn_checkpoint_is_an_error_not_a_guess(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    list(islice(interrupted, 3))
+    interrupted.close()
+    checkpoint = tmp_path / "run" / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:200])
+    with pytest.raises(SavedStateError, match="torn"):
+        finish(QUICK, tmp_path / "run")
+
+
+def test_a_kill_while_the_folder_is_opened_does_not_block_it(tmp_path):
+    (tmp_path / "provenance.json").write_text("{}")
+    (tmp_path / "config.json.partial").write_text("{")
+    finish(QUICK, tmp_path)
+
+
+def test_an_unknown_agent_lists_the_known_ones_and_leaves_no_folder(tmp_path):
+    config = RunConfig(WORLD, AgentConfig(name="ucb1"))
+    with pytest.raises(UnknownNameError, match=r"'ucb1'.*gfucb.*linucb.*uniform"):
+        finish(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,89 @@
+import pytest
+
+from gfucb.cli import main
+from gfucb.experiments import load_rows
+
+SMALL = ["--world.num-tasks", "2", "--world.num-actions", "3", "--num-rounds", "4"]
+QUICK = ["--agent.fit-steps", "2"]
+
+
+def test_without_words_the_overview_teaches(capsys):
+    main([])
+    text = capsys.readouterr().out
+    for word in ("gfucb compare", "gfucb run", "gfucb report", "--preset", "--out"):
+        assert word in text
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "report", "fetch-mnist", "presets"])
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert len(capsys.readouterr().out) > 100
+
+
+def test_help_shows_what_settings_mean_and_the_defaults_of_the_preset(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--preset", "mnist", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "number of rounds" in text and "600" in text and "permutation" in text
+
+
+def test_run_writes_rows_and_says_where(tmp_path, capsys):
+    main(["run", "--out", str(tmp_path / "run"), *SMALL, *QUICK, "--seed", "5"])
+    assert "rows.csv" in capsys.readouterr().out.replace("\n", "")
+    assert len(load_rows(tmp_path / "run")) == 4
+
+
+def test_compare_prints_the_table_draws_the_figure_and_report_makes_the_page(tmp_path, capsys):
+    out = str(tmp_path / "runs")
+    agents = ["--agents", "gfucb", "uniform", "--seeds", "0", "1", "--jobs", "1"]
+    main(["compare", "--preset", "demo", "--out", out, *agents, *SMALL, *QUICK])
+    printed = capsys.readouterr().out
+    for word in ("GFUCB", "uniform", "versus GFUCB", "seconds", "regret"):
+        assert word in printed
+    for name in ("regret.png", "regret.svg", "summary.csv"):
+        assert (tmp_path / "runs" / name).stat().st_size > 100
+    main(["report", out])
+    assert (tmp_path / "runs" / "report.html").exists()
+    main(["compare", "--preset", "demo", "--out", out, *agents, *SMALL, *QUICK, "--resume"])
+
+
+def test_presets_lists_presets_and_agents(capsys):
+    main(["presets"])
+    printed = capsys.readouterr().out
+    assert "demo" in printed and "independent-eps-greedy" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dance"], "unknown command 'dance'; the known ones are: compare"),
+        (["compare", "--preset", "imagenet", "--out", "x"], "unknown preset 'imagenet'"),
+        (["compare", "--agents", "ucb1", "--out", "x"], "unknown agent 'ucb1'; the known ones"),
+        (["run", "--agent.name", "ucb1", "--out", "x"], "unknown agent 'ucb1'"),
+        (["run", "--num-rounds", "0", "--out", "x"], "num_rounds must be at least 1"),
+        (["run", "--world.noise-scale", "-1", "--out", "x"], "noise_scale must be positive"),
+        (["run", "--agent.ridge", "0", "--out", "x"], "ridge must be positive"),
+        (["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"], "no folder nowhere"),
+        (["report", "nowhere"], "there is no folder nowhere"),
+        (["report", "x", "--preset", "demo"], "takes no --preset"),
+    ],
+)
+def test_mistakes_get_a_sentence_and_leave_nothing_behind(
+    words, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
+    words = ["run", "--out", str(tmp_path / "run"), *SMALL, "--agent.name", "uniform"]
+    main(words)
+    with pytest.raises(SystemExit):
+        main(words)
+    assert "never overwritten" in capsys.readouterr().err
