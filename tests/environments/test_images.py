@@ -70,14 +70,14 @@ def test_a_missing_file_is_named(folder):
 def test_a_torn_file_is_named(folder, kept):
     path = folder / "train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(DataFileError, match="train-images-idx3-ubyte is torn"):
+    with pytest.raises(DataFileError, match=r"train-images-idx3-ubyte is torn"):
         load_mnist(folder)
 
 
 def test_a_torn_gzip_file_is_named(folder):
     path = folder / "train-labels-idx1-ubyte.gz"
     path.write_bytes(path.read_bytes()[:-6])
-    with pytest.raises(DataFileError, match="labels-idx1-ubyte.gz is torn"):
+    with pytest.raises(DataFileError, match=r"labels-idx1-ubyte\.gz is torn"):
         load_mnist(folder)
 
 
@@ -89,7 +89,7 @@ def test_a_file_of_another_kind_is_refused(folder):
 
 def test_images_and_labels_must_belong_together(folder):
     (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.array([1, 2]))))
-    with pytest.raises(DataFileError, match="3 images but .* 2 labels"):
+    with pytest.raises(DataFileError, match=r"3 images but .* 2 labels"):
         load_mnist(folder)
 
 

@@ -71,7 +71,7 @@ def test_stable_fine_tuning_is_never_above_the_exact_answer_and_close_below(trai
         assert tuned.violation == 0
         assert total(tuned) <= total(exact) * (1 + 1e-6)
         shares.append((total(tuned) - believed) / (total(exact) - believed))
-    # Measured: 0.95 to 1.00 of the exact bonus, in the mean 0.99.
+    # Measured: 0.967 to 1.000 of the exact bonus, in the mean 0.99 and more.
     assert min(shares) > 0.9
     assert sum(shares) / len(shares) > 0.97
 

@@ -39,7 +39,8 @@ class GFUCB:
 
     >>> import torch, gfucb
     >>> agent = gfucb.GFUCB(num_tasks=3, seed=0)
-    >>> decision = agent.decide(torch.rand(3, 5, 4))      # 3 tasks, 5 candidates each
+    >>> candidates = torch.linspace(0, 1, 60).reshape(3, 5, 4)  # 3 tasks, 5 actions each
+    >>> decision = agent.decide(candidates)
     >>> agent.observe(decision, rewards=[0.1, 0.9, 0.4])
 
     Args:

@@ -130,6 +130,7 @@ def _world_name(world: dict[str, Any]) -> str:
 
 
 def lead(table: pd.DataFrame, world: dict[str, Any], num_rounds: int) -> str:
+    """The result in words, with what the seeds cannot tell marked as such."""
     by_agent = table.set_index("agent")
     if "gfucb" not in by_agent.index:
         return f"{len(table)} agents on the same seeds, {num_rounds} rounds."
