@@ -50,7 +50,7 @@ def _learning_options(config: AgentConfig, world: BanditEnvironment, seed: int) 
     if isinstance(world, SyntheticBandit):
         truth_options = {"representation": world.representation_class, "value_range": (-1.0, 1.0)}
         return options | truth_options
-    return options | {"fit": VariableProjection(steps=config.fit_steps)}
+    return options | {"fit": VariableProjection(steps=config.fit_steps, loss=config.fit_loss)}
 
 
 def _radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:

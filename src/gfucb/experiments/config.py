@@ -61,6 +61,8 @@ class AgentConfig:
     """Fit the representation anew when the data has grown by this factor."""
     fit_steps: int = 60
     """Gradient steps in one fit of the default network."""
+    fit_loss: Literal["leave_one_out", "residual"] = "leave_one_out"
+    """What a fit of the default network makes small: held-out errors or plain residuals."""
     epsilon: float = 0.1
     """eps-greedy agents: probability of an action by lot."""
     alpha: float = 0.3
