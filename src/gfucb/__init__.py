@@ -20,10 +20,8 @@ from gfucb.estimation import (
     AdamFit,
     Alternating,
     ConstantRadius,
-    CorrectedRadius,
     Exhaustive,
     LogRadius,
-    PrintedRadius,
     ScaledRadius,
     VariableProjection,
 )
@@ -39,6 +37,7 @@ from gfucb.functions import (
     NeuralRepresentation,
 )
 from gfucb.optimism import Enumerated, ExactFinite, FineTuning, Greedy, LastLayer
+from gfucb.theory.radii import CorrectedRadius, PrintedRadius
 
 __version__ = "0.1.0"
 

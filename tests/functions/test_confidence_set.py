@@ -3,7 +3,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gfucb import ConfidenceSet, LinearRepresentation, MultiheadFunction, MultitaskDataset
+from gfucb import (
+    ConfidenceSet,
+    ExactFinite,
+    LinearRepresentation,
+    MultiheadFunction,
+    MultitaskDataset,
+)
 from gfucb.errors import InvalidInputError
 from gfucb.estimation import best_on
 from gfucb.functions import HeadPenalty
@@ -96,6 +102,23 @@ def test_upper_values_are_reached_by_a_member_and_exceeded_by_none(finite_case, 
         assert confidence_set.contains(best)
         reached.append(float(best.values(x, task)))
     assert max(reached) == pytest.approx(upper, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_joint_width_is_what_the_solver_reaches_up_and_down(finite_case, seed):
+    case = finite_case(seed, num_actions=1)
+    confidence_set, menu = case.confidence_set(1.5), case.menu()
+    up = float(ExactFinite()(confidence_set, menu).values.sum())
+    # Downwards is upwards for the mirrored problem: all targets and heads negated.
+    mirrored = MultitaskDataset(4, torch.Size([6]), torch.float64)
+    mirrored.append(case.data.tasks, case.data.inputs, -case.data.targets)
+    center = case.center.with_heads(-case.center.heads)
+    below = replace(confidence_set, center=center, data=mirrored)
+    down = -float(ExactFinite()(below, menu).values.sum())
+    inputs = menu.candidates[:, 0]
+    width = confidence_set.joint_width(inputs, menu.tasks)
+    assert width == pytest.approx(up - down, rel=1e-9)
+    assert width <= float(confidence_set.widths(inputs, menu.tasks).sum()) + 1e-9
 
 
 def test_without_ridge_the_distance_is_the_papers_sum_over_samples(finite_case):

@@ -4,23 +4,15 @@ from gfucb.estimation.adam import AdamFit
 from gfucb.estimation.alternating import Alternating
 from gfucb.estimation.exhaustive import Exhaustive
 from gfucb.estimation.profile import best_on, penalised_error, squared_error
-from gfucb.estimation.radii import (
-    ConstantRadius,
-    CorrectedRadius,
-    LogRadius,
-    PrintedRadius,
-    ScaledRadius,
-)
+from gfucb.estimation.radii import ConstantRadius, LogRadius, ScaledRadius
 from gfucb.estimation.variable_projection import VariableProjection
 
 __all__ = [
     "AdamFit",
     "Alternating",
     "ConstantRadius",
-    "CorrectedRadius",
     "Exhaustive",
     "LogRadius",
-    "PrintedRadius",
     "ScaledRadius",
     "VariableProjection",
     "best_on",

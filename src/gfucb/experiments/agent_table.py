@@ -11,18 +11,13 @@ from gfucb.agents.gfucb import default_radius
 from gfucb.contracts import BanditAgent, BanditEnvironment, SquaredRadius
 from gfucb.environments import ImageBandit, SyntheticBandit
 from gfucb.errors import InvalidInputError, lookup
-from gfucb.estimation import (
-    AdamFit,
-    CorrectedRadius,
-    LogRadius,
-    ScaledRadius,
-    VariableProjection,
-)
+from gfucb.estimation import AdamFit, LogRadius, ScaledRadius, VariableProjection
 from gfucb.experiments.config import AgentConfig
 from gfucb.functions import FiniteClass, NeuralClass
 from gfucb.functions.networks import paper_network
 from gfucb.optimism import FineTuning
 from gfucb.seeding import random_stream
+from gfucb.theory.radii import CorrectedRadius
 
 AgentMaker = Callable[[AgentConfig, BanditEnvironment, int], BanditAgent]
 

@@ -127,14 +127,35 @@ class ConfidenceSet:
         """upper_values - lower_values: [n, *input], [n] -> [n]."""
         return self.upper_values(inputs, tasks) - self.lower_values(inputs, tasks)
 
-    def _extreme_values(self, inputs: Tensor, tasks: Tensor, sign: float) -> Tensor:
+    def joint_width(self, inputs: Tensor, tasks: Tensor) -> float:
+        """w_F(X) of Lemma 0: sup - inf over the set of sum_n f_task(x_n), exact.
+
+        Smaller than the sum of `widths`: one member must be extreme at all inputs at once.
+        """
+        self._require_listed()
+        highest, lowest = -math.inf, math.inf
+        for representation in self.members or ():
+            ellipsoid = self.ellipsoid(representation)
+            if ellipsoid is not None:
+                features = features_of(representation, inputs)
+                directions = task_sums(features, tasks, self.data.num_tasks)
+                middle = float((ellipsoid.centers * directions).sum())
+                reach = cholesky_solve(ellipsoid.cholesky, directions)
+                bonus = math.sqrt(ellipsoid.squared_radius * float((directions * reach).sum()))
+                highest, lowest = max(highest, middle + bonus), min(lowest, middle - bonus)
+        return highest - lowest
+
+    def _require_listed(self) -> None:
         if self.members is None or self.head_norm_bound is not None:
             raise InvalidInputError(
                 "exact upper and lower values need a class whose representations can be listed "
                 "(members) and heads without a norm bound; use an optimism solver instead"
             )
+
+    def _extreme_values(self, inputs: Tensor, tasks: Tensor, sign: float) -> Tensor:
+        self._require_listed()
         extremes = []
-        for representation in self.members:
+        for representation in self.members or ():
             ellipsoid = self.ellipsoid(representation)
             if ellipsoid is not None:
                 features = features_of(representation, inputs).unsqueeze(1)

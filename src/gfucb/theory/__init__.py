@@ -1,0 +1,1 @@
+"""Theory one can compute: dimensions, covers, radii, bounds, Bellman errors."""

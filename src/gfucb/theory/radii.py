@@ -1,0 +1,238 @@
+"""Squared radii beta_t as the theory has them: printed, and as they hold.
+
+In all of them `t` is the round about to be played, counted from 1, so the data are the
+rewards of rounds 1 .. t - 1. With partial rounds it is one more than the largest number of
+samples any task has (`MultitaskDataset.round_index`). Each costs a few operations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gfucb.theory.requirements import (
+    require_not_negative,
+    require_positive,
+    require_probability,
+)
+
+
+@dataclass(frozen=True)
+class PrintedRadius:
+    """beta_t of Lemma 1 as printed, for noise of scale 1.
+
+        12 M k + 12 log(N / delta) + 8 alpha sqrt(M t k (M t + log(2 M t^2 / delta))).
+
+    Kept for the record: its chi-square tail, its independence argument and its missing noise
+    scale do not hold; see `CorrectedRadius`.
+    """
+
+    num_tasks: int
+    feature_dim: int
+    log_covering_number: float
+    """log N(Phi, cover_scale)."""
+    cover_scale: float
+    """alpha; the paper takes 1 / (k M T)."""
+    failure_probability: float = 0.05
+    """delta; the set is claimed to hold the truth with probability 1 - 2 delta."""
+
+    def __post_init__(self) -> None:
+        require_positive(num_tasks=self.num_tasks, feature_dim=self.feature_dim)
+        require_not_negative(
+            log_covering_number=self.log_covering_number, cover_scale=self.cover_scale
+        )
+        require_probability(failure_probability=self.failure_probability)
+
+    def __call__(self, round_index: int) -> float:
+        """The printed formula at t."""
+        heads, samples = self.num_tasks * self.feature_dim, self.num_tasks * round_index
+        log_inverse = math.log(1 / self.failure_probability)
+        discretisation = samples + math.log(2 * samples * round_index) + log_inverse
+        return (
+            12 * heads
+            + 12 * (self.log_covering_number + log_inverse)
+            + 8 * self.cover_scale * math.sqrt(samples * self.feature_dim * discretisation)
+        )
+
+
+@dataclass(frozen=True)
+class CorrectedRadius:
+    """beta_t that holds for noise of scale sigma, adaptive data and all t, with prob. 1 - delta.
+
+        a^2 = sigma^2 [ 2 M k log(1 + t / sigma^2) + 4 log N + 2 log(2 / delta) ]
+        e   = alpha sqrt(2 k M t)
+        n   = sigma sqrt(M t + 2 sqrt(M t L) + 2 L),   L = log(pi^2 t^2 / (3 delta))
+        beta_t = 8 a^2 + 4 (a + n) e + 2 optimisation_error + 6 k M ridge
+
+    The tail is that of the self-normalised martingale bound (Abbasi-Yadkori et al. 2011), at
+    the price of log(1 + t / sigma^2) beside M k.
+
+    The last term pays for the ridge: the fit minimises error + ridge |W|^2, which may exceed
+    the truth's error by k M ridge (twice that in beta), and the truth's heads may be
+    2 sqrt(k) from their anchor. Heads are assumed to satisfy |w| <= sqrt(k), features |phi| <= 1.
+    """
+
+    # Paper: Lemma 1 takes the noise scale to be 1, a chi-square tail that is too thin, and treats
+    # inputs chosen by the agent as independent of the noise.
+    num_tasks: int
+    feature_dim: int
+    log_covering_number: float
+    """log N(Phi, cover_scale / sqrt(2))."""
+    cover_scale: float
+    """alpha; 0 for a finite class, which covers itself."""
+    noise_scale: float
+    """sigma: the noise is sigma-sub-Gaussian."""
+    failure_probability: float = 0.05
+    """delta."""
+    ridge: float = 0.0
+    """The ridge of the fit and of the confidence set."""
+    optimisation_error: float = 0.0
+    """How far the fit's penalised error may be above the smallest possible."""
+
+    def __post_init__(self) -> None:
+        require_positive(
+            num_tasks=self.num_tasks, feature_dim=self.feature_dim, noise_scale=self.noise_scale
+        )
+        require_not_negative(
+            log_covering_number=self.log_covering_number,
+            cover_scale=self.cover_scale,
+            ridge=self.ridge,
+            optimisation_error=self.optimisation_error,
+        )
+        require_probability(failure_probability=self.failure_probability)
+
+    def __call__(self, round_index: int) -> float:
+        """The corrected formula at t."""
+        variance, samples = self.noise_scale**2, self.num_tasks * round_index
+        heads = self.num_tasks * self.feature_dim
+        a = math.sqrt(
+            variance
+            * (
+                2 * heads * math.log1p(round_index / variance)
+                + 4 * self.log_covering_number
+                + 2 * math.log(2 / self.failure_probability)
+            )
+        )
+        log_term = math.log(math.pi**2 * round_index**2 / (3 * self.failure_probability))
+        noise = math.sqrt(variance * (samples + 2 * math.sqrt(samples * log_term) + 2 * log_term))
+        cover = self.cover_scale * math.sqrt(2 * heads * round_index)
+        return (
+            8 * a**2
+            + 4 * (a + noise) * cover
+            + 2 * self.optimisation_error
+            + 6 * heads * self.ridge
+        )
+
+
+@dataclass(frozen=True)
+class PrintedStageRadius:
+    """beta_{h,t} of Lemma 4 as printed, for a stage of M episodic MDPs.
+
+        (B_1 + sqrt(M T) I + sqrt(B_2))^2,   B_1 = sqrt(2 M k + log(N / delta)) + 1,
+        B_2 = 2 sqrt(M T + log(2 M T^2 / delta)),   I the inherent Bellman error.
+
+    Kept for the record: between its equations (83) and (92) B_2 loses the factor alpha, which
+    makes the radius grow like sqrt(M T) and the regret like T^(3/4); two factors 2 are dropped
+    on the way from (58) to (66).
+    """
+
+    num_tasks: int
+    feature_dim: int
+    num_episodes: int
+    log_covering_number: float
+    """log N(Phi, 1 / (k M T))."""
+    bellman_error: float = 0.0
+    failure_probability: float = 0.05
+
+    def __post_init__(self) -> None:
+        require_positive(
+            num_tasks=self.num_tasks,
+            feature_dim=self.feature_dim,
+            num_episodes=self.num_episodes,
+        )
+        require_not_negative(
+            log_covering_number=self.log_covering_number, bellman_error=self.bellman_error
+        )
+        require_probability(failure_probability=self.failure_probability)
+
+    @property
+    def lost_scale_term(self) -> float:
+        """B_2 as printed: 155 for M = 10, T = 600, where the derivation gives 0.64."""
+        samples = self.num_tasks * self.num_episodes
+        log_term = math.log(2 * samples * self.num_episodes / self.failure_probability)
+        return 2 * math.sqrt(samples + log_term)
+
+    def __call__(self, round_index: int) -> float:
+        """The printed formula; it depends on T and not on the episode."""
+        heads = self.num_tasks * self.feature_dim
+        logs = self.log_covering_number + math.log(1 / self.failure_probability)
+        first = math.sqrt(2 * heads + logs) + 1
+        bias = math.sqrt(self.num_tasks * self.num_episodes) * self.bellman_error
+        return (first + bias + math.sqrt(self.lost_scale_term)) ** 2
+
+
+@dataclass(frozen=True)
+class CorrectedStageRadius:
+    """beta_{h,t} that holds for a stage of M episodic MDPs, all stages and episodes at once.
+
+        a^2 = 2 M k log(1 + T) + 6 log N + 2 M k log(1 + 2 D / alpha) + 2 log(2 H / delta)
+        L = log(pi^2 T^2 / (3 delta)),   n = sqrt(M T + 2 sqrt(M T L) + 2 L)
+        e = alpha sqrt(2 k M T)
+        B_1 = a + 2 alpha sqrt(k M T),   B_2 = a (e + sqrt(2 M)) + n e
+        beta = (2 B_1 + 2 sqrt(M T) I + sqrt(2 B_2))^2
+
+    The derivation of `CorrectedRadius` for noise bounded by 1, with a cover of the next stage's
+    value functions (one more log N, and the heads: M k log(1 + 2 D / alpha)) and a union over
+    stages; x^2 <= 2 (B_1 + sqrt(M T) I) x + 2 B_2 then gives the last line.
+    """
+
+    num_tasks: int
+    feature_dim: int
+    num_episodes: int
+    horizon: int
+    log_covering_number: float
+    """log N(Phi, cover_scale / sqrt(2))."""
+    cover_scale: float
+    """alpha; the paper takes 1 / (k M T)."""
+    head_bound: float
+    """D."""
+    bellman_error: float = 0.0
+    failure_probability: float = 0.05
+
+    def __post_init__(self) -> None:
+        require_positive(
+            num_tasks=self.num_tasks,
+            feature_dim=self.feature_dim,
+            num_episodes=self.num_episodes,
+            horizon=self.horizon,
+            cover_scale=self.cover_scale,
+            head_bound=self.head_bound,
+        )
+        require_not_negative(
+            log_covering_number=self.log_covering_number, bellman_error=self.bellman_error
+        )
+        require_probability(failure_probability=self.failure_probability)
+
+    @property
+    def scale_term(self) -> float:
+        """2 alpha sqrt(M T k (M T + log(2 M T^2 / delta))): B_2 of the paper with its alpha."""
+        samples = self.num_tasks * self.num_episodes
+        log_term = math.log(2 * samples * self.num_episodes / self.failure_probability)
+        return 2 * self.cover_scale * math.sqrt(samples * self.feature_dim * (samples + log_term))
+
+    def __call__(self, round_index: int) -> float:
+        """The corrected formula for T episodes; it does not depend on the episode."""
+        heads, samples = self.num_tasks * self.feature_dim, self.num_tasks * self.num_episodes
+        a = math.sqrt(
+            2 * heads * math.log1p(self.num_episodes)
+            + 6 * self.log_covering_number
+            + 2 * heads * math.log1p(2 * self.head_bound / self.cover_scale)
+            + 2 * math.log(2 * self.horizon / self.failure_probability)
+        )
+        log_term = math.log(math.pi**2 * self.num_episodes**2 / (3 * self.failure_probability))
+        noise = math.sqrt(samples + 2 * math.sqrt(samples * log_term) + 2 * log_term)
+        cover = self.cover_scale * math.sqrt(2 * self.feature_dim * samples)
+        first = a + 2 * self.cover_scale * math.sqrt(self.feature_dim * samples)
+        second = a * (cover + math.sqrt(2 * self.num_tasks)) + noise * cover
+        bias = math.sqrt(samples) * self.bellman_error
+        return (2 * first + 2 * bias + math.sqrt(2 * second)) ** 2
