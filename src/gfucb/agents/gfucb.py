@@ -150,6 +150,11 @@ class GFUCB:
             center_statistics=statistics,
         )
 
+    @property
+    def last_choice(self) -> OptimisticChoice | None:
+        """The optimistic function and actions of the last decision; None before the first."""
+        return self._last[1] if self._last else None
+
     def diagnostics(self) -> Row:
         """Facts about the last decision: radius, mean bonus, violation; and the number of fits."""
         if self._last is None:

@@ -88,12 +88,13 @@ def best_matrix(heads: Tensor, statistics: HeadStatistics, ridge: float) -> Tens
     """
     num_inputs = statistics.moments.shape[1]
     feature_dim = heads.shape[1]
-    eye = torch.eye(num_inputs, dtype=heads.dtype)
+    eye = torch.eye(num_inputs, dtype=heads.dtype, device=heads.device)
     system = torch.einsum("tf,tg,tij->figj", heads, heads, statistics.grams + ridge * eye)
     right = torch.einsum("tf,ti->fi", heads, statistics.moments)
     size = feature_dim * num_inputs
     # Directions no head uses are free; the least-norm solution leaves them at zero.
+    # Only LAPACK has the driver that finds it.
     solution = torch.linalg.lstsq(
-        system.reshape(size, size), right.reshape(size, 1), driver="gelsd"
+        system.reshape(size, size).cpu(), right.reshape(size, 1).cpu(), driver="gelsd"
     ).solution
-    return solution.reshape(feature_dim, num_inputs)
+    return solution.reshape(feature_dim, num_inputs).to(heads.device)

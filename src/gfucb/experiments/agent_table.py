@@ -59,17 +59,19 @@ def _radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:
 
 
 def _corrected_radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:
-    known = world.representation_class if isinstance(world, SyntheticBandit) else None
-    if not (isinstance(world, SyntheticBandit) and isinstance(known, FiniteClass)):
+    if not isinstance(world, SyntheticBandit):
         raise InvalidInputError(
-            "the corrected radius needs the covering number of the class, which is known here "
-            "for the finite world only; use --world.kind finite or another --agent.radius"
+            "the corrected radius needs the covering number of the class, which is known for the "
+            "synthetic worlds only; use --world.kind finite or linear, or another --agent.radius"
         )
+    known = world.representation_class
+    # A finite class covers itself, so nothing is lost to a scale.
+    scale = 0.0 if isinstance(known, FiniteClass) else COVER_SCALE
     return CorrectedRadius(
         num_tasks=world.num_tasks,
         feature_dim=world.truth.heads.shape[1],
-        log_covering_number=known.log_covering_number(0.0),
-        cover_scale=0.0,
+        log_covering_number=known.log_covering_number(scale / 2**0.5),
+        cover_scale=scale,
         noise_scale=world.noise_scale,
         ridge=config.ridge,
     )
@@ -144,6 +146,8 @@ def _uniform(config: AgentConfig, world: BanditEnvironment, seed: int) -> Bandit
 # Heads on the true features need little shrinking; with ridge 1 they would start far below
 # the rewards and the oracle would be content with the first digit it met.
 ORACLE_RIDGE = 0.1
+# Of the linear class, in the corrected radius: small enough for its terms to vanish.
+COVER_SCALE = 1e-4
 
 AGENTS: Mapping[str, AgentEntry] = {
     "gfucb": AgentEntry("Algorithm 1 with this library's defaults", _gfucb),

@@ -54,7 +54,7 @@ class AgentConfig:
     """Penalty on heads."""
     radius: Literal["default", "printed-log", "corrected"] = "default"
     """Squared radius of GFUCB: its practical default, the schedule 0.4 log(0.5 t + 2) of the
-    paper's experiments, or the corrected theoretical one (finite world only)."""
+    paper's experiments, or the corrected theoretical one (finite and linear worlds)."""
     radius_scale: float = 1.0
     """Multiplies the squared radius."""
     refit_growth: float = 1.3

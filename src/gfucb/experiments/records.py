@@ -27,7 +27,7 @@ from gfucb.agents.saving import read_state, write_state
 from gfucb.contracts import BanditAgent, Row
 from gfucb.errors import RunFolderError, SavedStateError
 from gfucb.experiments.agent_table import AGENTS, make_agent
-from gfucb.experiments.config import RunConfig, make_world
+from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig, make_world
 from gfucb.experiments.runner import play
 
 # A checkpoint follows a round unless writing them would take more than this share of the time.
@@ -82,6 +82,20 @@ def read_rows(folder: Path) -> list[dict[str, str]]:
 def read_config(folder: Path) -> dict[str, Any]:
     """The settings of a run, as nested dictionaries."""
     return _read_json(folder / "config.json")
+
+
+def load_config(folder: Path) -> RunConfig:
+    """The settings of a run, as they were given."""
+    stored = read_config(folder)
+    try:
+        return RunConfig(
+            WorldConfig(**stored["world"]),
+            AgentConfig(**stored["agent"]),
+            stored["num_rounds"],
+            stored["seed"],
+        )
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(f"{folder} was written by another version: {error}") from error
 
 
 def read_provenance(folder: Path) -> dict[str, Any]:
