@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/gfucb compare --preset demo --out runs/demo --resume
+	$(BIN)/gfucb compare --preset demo --out runs/demo
 	$(BIN)/gfucb report runs/demo
 
 test: check

@@ -14,12 +14,23 @@ def test_without_words_the_overview_teaches(capsys):
         assert word in text
 
 
-@pytest.mark.parametrize("command", ["run", "compare", "report", "fetch-mnist", "presets"])
-def test_every_command_explains_itself(command, capsys):
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("run", ["rows.csv", "--agent.name", "--world.num-tasks", "presets: demo"]),
+        ("compare", ["same seeds", "--agents", "--seeds", "95% interval", "presets: demo"]),
+        ("report", ["self-contained HTML page", "A folder that"]),
+        ("fetch-mnist", ["checksums", "--data-dir"]),
+        ("presets", ["presets and the agents"]),
+    ],
+)
+def test_every_command_explains_itself(command, words, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
-    assert len(capsys.readouterr().out) > 100
+    text = " ".join(capsys.readouterr().out.split())
+    for word in words:
+        assert word in text
 
 
 def test_help_shows_what_settings_mean_and_the_defaults_of_the_preset(capsys):
@@ -46,7 +57,20 @@ def test_compare_prints_the_table_draws_the_figure_and_report_makes_the_page(tmp
         assert (tmp_path / "runs" / name).stat().st_size > 100
     main(["report", out])
     assert (tmp_path / "runs" / "report.html").exists()
-    main(["compare", "--preset", "demo", "--out", out, *agents, *SMALL, *QUICK, "--resume"])
+    main(["compare", "--preset", "demo", "--out", out, *agents, *SMALL, *QUICK])
+    assert "GFUCB" in capsys.readouterr().out
+
+
+def test_a_path_that_cannot_be_a_folder_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit):
+        main(["run", "--out", str(tmp_path / "file" / "run"), *SMALL, "--agent.name", "uniform"])
+    assert "file" in capsys.readouterr().err
+
+
+def test_the_version(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out.startswith("gfucb 0.")
 
 
 def test_presets_lists_presets_and_agents(capsys):
@@ -66,6 +90,9 @@ def test_presets_lists_presets_and_agents(capsys):
         (["run", "--world.noise-scale", "-1", "--out", "x"], "noise_scale must be positive"),
         (["run", "--agent.ridge", "0", "--out", "x"], "ridge must be positive"),
         (["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"], "no folder nowhere"),
+        (["compare", "--jobs", "0", "--out", "x"], "jobs must be at least 1"),
+        (["compare", "--seeds", "1", "1", "--out", "x"], "seeds must be given, each once"),
+        (["run", "--world.kind", "finite", "--world.feature-dim", "0", "--out", "x"], "at least 1"),
         (["report", "nowhere"], "there is no folder nowhere"),
         (["report", "x", "--preset", "demo"], "takes no --preset"),
     ],

@@ -35,6 +35,7 @@ def check_agent(make_agent: Callable[[], BanditAgent], input_shape: tuple[int, .
         _require(torch.equal(decision.actions, other.actions), "equal agents decided differently")
         rewards = torch.linspace(0, 1, agent.num_tasks, dtype=torch.float64)
         _check_refusal(agent, decision, rewards)
+        agent.diagnostics()
         agent.observe(decision, rewards)
         twin.observe(other, rewards)
 
@@ -42,6 +43,7 @@ def check_agent(make_agent: Callable[[], BanditAgent], input_shape: tuple[int, .
     ragged = torch.tensor([[False, True, False]])
     forced = agent.decide(_candidates(6, 1, input_shape), torch.tensor([0]), ragged)
     _require(forced.actions.tolist() == [1], "an action that was not available was taken")
+    agent.diagnostics()
     agent.observe(forced, torch.tensor([0.5]))
     agent.observe(late[[0]], torch.tensor([0.5]))
 
@@ -98,9 +100,7 @@ def check_optimism_solver(
         _require(member, f"the function has left the set: violation {choice.violation:.3g}")
         values = choice.function.values(inputs, menu.tasks)
         torch.testing.assert_close(choice.values, values, rtol=tolerance, atol=tolerance)
-        features = menu.features(center.representation)
-        plain = center.values_of_features(features, menu.tasks[:, None])
-        believed = plain.masked_fill(~menu.available, -torch.inf).amax(1).sum()
+        believed = menu.values_of(center).masked_fill(~menu.available, -torch.inf).amax(1).sum()
         _require(
             float(choice.values.sum()) >= float(believed) - tolerance,
             "the optimistic function hopes for less than the center",

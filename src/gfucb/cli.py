@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import Annotated
 
 import torch
 
+import gfucb
 from gfucb.errors import GFUCBError, UnknownNameError, lookup
 
 try:
@@ -30,8 +30,8 @@ try:
     from gfucb.experiments.figures import label, regret_curves
     from gfucb.experiments.presets import PRESETS, preset
     from gfucb.experiments.records import run
-    from gfucb.experiments.report import interval, write_report
-    from gfucb.experiments.summary import load_rows, summarise
+    from gfucb.experiments.report import write_report
+    from gfucb.experiments.summary import load_rows, presentable, summarise
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
@@ -104,18 +104,16 @@ class CompareCommand:
     """
 
     out: Path
-    """Folder for the runs, OUT/AGENT/seed=SEED."""
+    """Folder for the runs, OUT/AGENT/seed=SEED. Runs that are there are kept or taken up."""
     agents: tuple[str, ...] = ("gfucb",)
     """Which agents; `gfucb presets` lists them."""
     seeds: tuple[int, ...] = (0,)
     """Which seeds."""
     world: WorldConfig = field(default_factory=WorldConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
-    """Settings for all agents; the name is ignored here."""
+    """Settings for all agents; their names come from --agents."""
     num_rounds: int = 200
     """T, the number of rounds."""
-    resume: bool = False
-    """Keep the finished runs in OUT and take up the others."""
     jobs: int = min(2, os.cpu_count() or 1)
     """Runs at a time, a process with one thread each."""
     data_dir: str | None = None
@@ -136,7 +134,6 @@ class CompareCommand:
             compare(
                 comparison,
                 self.out,
-                resume=self.resume,
                 jobs=self.jobs,
                 data_dir=self.data_dir,
                 listener=Listener(
@@ -207,9 +204,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not words or words[0] in ("-h", "--help"):
         print(OVERVIEW, end="")
         return
+    if words[0] == "--version":
+        print(f"gfucb {gfucb.__version__}")
+        return
     try:
         parse(words)(Console())
-    except GFUCBError as error:
+    except (GFUCBError, OSError) as error:
         print(f"gfucb: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
@@ -295,21 +295,12 @@ def _summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Tabl
         "decision; late: of one in the last quarter; CPU seconds of a run",
         box=box.SIMPLE_HEAD,
     )
-    shown.add_column("agent", no_wrap=True)
-    for name in ("regret", "versus GFUCB", "each", "late", "seconds"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    for line in table.to_dict("records"):
-        versus = line.get("versus_reference", math.nan)
-        spread = line.get("versus_reference_half_width", math.nan)
-        shown.add_row(
-            label(line["agent"]),
-            interval(line["regret"], line["regret_half_width"]),
-            "" if line["agent"] == "gfucb" else interval(versus, spread, sign=True),
-            f"{line['regret_per_decision']:.3f}",
-            f"{line['late_regret']:.3f}",
-            f"{line['cpu_seconds']:.1f}",
-            style="bold" if line["agent"] == "gfucb" else None,
-        )
+    lines = presentable(table)
+    for name in lines[0]:
+        shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
+    for line in lines:
+        cells = [label(line["agent"]), *list(line.values())[1:]]
+        shown.add_row(*cells, style="bold" if line["agent"] == "gfucb" else None)
     return shown
 
 

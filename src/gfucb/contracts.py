@@ -67,6 +67,11 @@ class Menu:
             0, (entries, actions)
         )
 
+    def values_of(self, function: MultiheadFunction) -> Tensor:
+        """Values of every candidate, not clipped: [entry, action]."""
+        features = self.features(function.representation)
+        return function.values_of_features(features, self.tasks[:, None])
+
     def inputs_of(self, actions: Tensor) -> Tensor:
         """The chosen candidates: actions [entry] -> [entry, *input]."""
         return self.candidates[torch.arange(len(actions)), actions]
@@ -90,7 +95,8 @@ class OptimisticChoice:
     """The solution of line 4 of Algorithm 1: a hopeful function and the actions it likes best.
 
     Attributes:
-        function: the optimistic f.
+        function: the optimistic f. Where each entry hopes alone no one function has all the
+            values; the center stands here then.
         actions: [entry].
         values: f at the chosen actions, not clipped, [entry].
         squared_distance: how far f is from the center; above the squared radius it has left
@@ -170,6 +176,9 @@ class BanditAgent(Protocol):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from a state taken from an agent built alike."""
+
+    def settings(self) -> dict[str, str]:
+        """What an agent must be built with to continue from this one's state."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,11 @@ def task_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     return grams
 
 
-def ridge_cholesky(grams: Tensor, ridge: float) -> Tensor:
-    """Lower factor L of gram + ridge I = L L^T: [..., feature, feature]."""
+def ridge_cholesky(grams: Tensor, ridge: float | Tensor) -> Tensor:
+    """Lower factor L of gram + ridge I = L L^T: [..., feature, feature].
+
+    The ridge is one number, or one for each matrix in a shape that broadcasts.
+    """
     eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
     return torch.linalg.cholesky(grams + ridge * eye)
 
@@ -42,23 +45,17 @@ def inverse_squared_norms(cholesky: Tensor, vectors: Tensor) -> Tensor:
     return whitened.square().sum(-2)
 
 
-def norm_bounded_minimisers(
-    eigenvalues: Tensor, basis: Tensor, moments: Tensor, bound: float
-) -> Tensor:
-    """Minimise w^T A w - 2 w^T m  subject to  |w| <= bound, for each task.
+def norm_bound_multipliers(eigenvalues: Tensor, rotated: Tensor, bound: float) -> Tensor:
+    """The v >= 0 for which |(A + v I)^-1 m| <= bound, zero where it holds without: [task, 1].
 
-    Where the bound binds, the minimiser is that of A + v I; the multiplier v is found by
-    Newton's method on 1/|w| (More and Sorensen 1983), which rises to it without overshooting.
-
-    Shapes: A = basis diag(eigenvalues) basis^T, [task, feature] and [task, feature, feature];
-    moments [task, feature] -> [task, feature].
+    Newton's method on 1/|w| (More and Sorensen 1983), which rises to the root without
+    overshooting. Shapes: eigenvalues of A and m in its eigenbasis, both [task, feature].
     """
-    rotated = (basis.transpose(-1, -2) @ moments.unsqueeze(-1)).squeeze(-1)
-    multiplier = torch.zeros_like(rotated[:, :1])
+    multipliers = torch.zeros_like(rotated[:, :1])
     for _ in range(NEWTON_STEPS):
-        solution = rotated / (eigenvalues + multiplier)
+        solution = rotated / (eigenvalues + multipliers)
         squared = solution.square().sum(-1, keepdim=True)
-        slope = (solution.square() / (eigenvalues + multiplier)).sum(-1, keepdim=True)
+        slope = (solution.square() / (eigenvalues + multipliers)).sum(-1, keepdim=True)
         step = squared / slope.clamp_min(TINY) * (squared.sqrt() / bound - 1)
-        multiplier = multiplier + step.clamp_min(0)
-    return (basis @ (rotated / (eigenvalues + multiplier)).unsqueeze(-1)).squeeze(-1)
+        multipliers = multipliers + step.clamp_min(0)
+    return multipliers

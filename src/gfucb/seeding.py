@@ -29,13 +29,14 @@ def random_stream(seed: int, *names: str | int) -> torch.Generator:
 
 @contextmanager
 def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
-    """Lend `generator` to code that only knows torch's global one (layer init, dropout).
+    """Seed torch's global randomness from `generator`, for code that knows no other.
 
-    The global generators are as they were when the block ends.
+    Layer initialisation and dropout are such code. The global generators are as they were when
+    the block ends, and what they gave in it is independent of what `generator` gives.
     """
+    seed = int(torch.randint(2**62, (), generator=generator))
     with torch.random.fork_rng():
-        torch.random.set_rng_state(generator.get_state())
+        torch.default_generator.manual_seed(seed)
         if torch.cuda.is_available():
-            torch.cuda.manual_seed_all(generator.initial_seed())
+            torch.cuda.manual_seed_all(seed)
         yield
-        generator.set_state(torch.random.get_rng_state())

@@ -118,3 +118,33 @@ def test_multitask_greedy_never_hopes():
 def test_impossible_baselines_are_refused_by_name(make, word):
     with pytest.raises(InvalidInputError, match=word):
         make()
+
+
+def test_epsilon_greedy_reports_the_hope_of_the_action_that_is_taken():
+    inner = gfucb.linucb(2, alpha=1.0)
+    inner.learn([0, 1], torch.eye(2), [1.0, 0.5])
+    candidates = torch.rand(2, 6, 2, generator=torch.Generator().manual_seed(0))
+    taken = gfucb.EpsilonGreedy(inner, epsilon=1.0).decide(candidates)
+    for entry in range(2):
+        only = torch.zeros(1, 6, dtype=torch.bool)
+        only[0, taken.actions[entry]] = True
+        alone = inner.decide(candidates[entry : entry + 1], [entry], only)
+        torch.testing.assert_close(alone.optimistic_values[0], taken.optimistic_values[entry])
+
+
+def test_groups_that_have_not_decided_yet_do_not_spoil_the_diagnostics():
+    agent = gfucb.Grouped(2, lambda n, s: gfucb.linucb(n, seed=s))
+    agent.decide(torch.rand(1, 3, 2), tasks=[0])
+    assert agent.diagnostics()["squared_radius"] == pytest.approx(0.09)
+
+
+def test_a_refusal_by_one_group_leaves_the_others_untaught():
+    agent = gfucb.Grouped(2, lambda n, s: gfucb.linucb(n, seed=s))
+    agent.observe(agent.decide(torch.rand(1, 3, 4), tasks=[1]), [0.5])
+    before = agent.state()
+    decision = gfucb.Decision(
+        torch.tensor([0, 1]), torch.tensor([0, 0]), torch.rand(2, 2), torch.zeros(2)
+    )
+    with pytest.raises(InvalidInputError, match="shape"):
+        agent.observe(decision, [0.1, 0.2])
+    assert agent.state().keys() == before.keys()

@@ -166,3 +166,102 @@ def test_numpy_arrays_and_lists_are_welcome_and_keep_their_precision():
     reward = 0.1 + 1e-12
     agent.observe(agent.decide(np.ones((1, 1, 1))), [reward])
     assert agent.state()["data.targets"].tolist() == [reward]
+
+
+def test_numpy_counts_views_and_scalars_are_welcome():
+    agent = gfucb.linucb(np.int64(2))
+    candidates = np.arange(12.0).reshape(2, 3, 2)[:, ::-1]
+    candidates.setflags(write=False)
+    decision = agent.decide(candidates)
+    agent.observe(decision[1], 0.5)
+    agent.observe(decision[0], np.float32(0.25))
+    assert agent.state()["data.targets"].tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("switch", [torch.no_grad, torch.inference_mode])
+def test_serving_code_that_switched_gradients_off_can_learn(switch):
+    agent = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    plain = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    for index in range(3):
+        with switch():
+            decision = agent.decide(menu(index) * 1.0)
+            agent.observe(decision, torch.ones(3) * 0.5)
+        plain.observe(plain.decide(menu(index)), [0.5] * 3)
+    assert torch.equal(agent.state()["heads"], plain.state()["heads"])
+
+
+def test_tensors_that_carry_gradients_leave_none_in_the_agent():
+    agent = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    for index in range(3):
+        decision = agent.decide(menu(index).requires_grad_())
+        agent.observe(decision, torch.rand(3, requires_grad=True))
+    assert not any(tensor.requires_grad for tensor in agent.state().values())
+
+
+def test_what_the_caller_does_to_its_tensors_later_does_not_reach_the_decision():
+    agent = GFUCB(3)
+    tasks, candidates = torch.tensor([0]), menu(0)[:1]
+    decision = agent.decide(candidates, tasks)
+    expected = decision.inputs.clone()
+    tasks[0] = 2
+    candidates.zero_()
+    assert decision.tasks.tolist() == [0]
+    assert torch.equal(decision.inputs, expected)
+
+
+def test_batch_normalisation_can_learn_from_a_single_sample():
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4))
+    for fit in (VariableProjection(steps=2), gfucb.AdamFit(epochs=2, batch_size=2)):
+        agent = GFUCB(3, net, fit=fit)
+        decision = agent.decide(menu(0))
+        agent.observe(decision[0], [0.5])
+        agent.observe(decision[[1, 2]], [0.5, 0.1])
+
+
+class Diverged(nn.Module):
+    def forward(self, x):
+        return x * NAN
+
+
+def test_features_that_are_not_numbers_are_named():
+    with pytest.raises(InvalidInputError, match="NaN or infinite features"):
+        GFUCB(3, Diverged()).decide(menu(0))
+
+
+def test_inputs_that_a_network_cannot_hold_leave_no_trace():
+    agent = GFUCB(3, nn.Linear(5, 2), fit=VariableProjection(steps=2))
+    agent.observe(agent.decide(menu(0)), [0.1, 0.2, 0.3])
+    huge = menu(1).double() * 1e300
+    assert_refused_without_trace(agent, lambda: agent.decide(huge), "features")
+
+
+def test_half_precision_inputs_do_not_round_what_comes_later():
+    agent = gfucb.linucb(1)
+    agent.observe(agent.decide(torch.ones(1, 1, 1, dtype=torch.float16)), [0.5])
+    agent.observe(agent.decide(torch.full((1, 1, 1), 1e5)), [0.5])
+    assert float(agent.state()["data.inputs"].max()) == 1e5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"offset": NAN}, "offset must be finite"),
+        ({"value_range": (0,)}, r"\(low, high\)"),
+        ({"device": "abacus"}, "device 'abacus'"),
+    ],
+)
+def test_more_impossible_agents(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        GFUCB(3, **options)
+
+
+def test_members_of_a_finite_class_have_one_width():
+    known = gfucb.FiniteClass([gfucb.IdentityRepresentation(), lambda x: x[:, :2].double()])
+    with pytest.raises(InvalidInputError, match=r"\[2, 5\]"):
+        GFUCB(3, known).decide(menu(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.bool, torch.complex64])
+def test_number_types_that_mean_nothing_are_named(dtype):
+    with pytest.raises(InvalidInputError, match=str(dtype)):
+        GFUCB(3).decide(torch.ones(3, 4, 5).to(dtype))

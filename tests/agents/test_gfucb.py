@@ -268,8 +268,11 @@ def test_sharing_a_linear_representation_beats_learning_alone(seed):
 
 
 def test_the_corrected_radius_keeps_the_truth_inside_at_every_round():
-    """Coverage over 40 runs of 25 rounds; the bound promises 95% of the runs."""
-    misses = 0
+    """Coverage over 40 runs of 25 rounds; the bound promises 95% of the runs.
+
+    It is generous: a hundredth of it misses, so the count is one that can fail.
+    """
+    misses, misses_of_a_hundredth = 0, 0
     for seed in range(40):
         world = finite_bandit(num_tasks=3, noise_scale=0.3, seed=1000 + seed)
         radius = CorrectedRadius(
@@ -292,9 +295,12 @@ def test_the_corrected_radius_keeps_the_truth_inside_at_every_round():
             refit_growth=1.0,
         )
         for _ in play(agent, world, num_rounds=25):
-            inside = agent.confidence_set(world.round(1).candidates[0]).contains(world.truth)
-            misses += not inside
+            confidence_set = agent.confidence_set(world.round(1).candidates[0])
+            distance = confidence_set.squared_distance(world.truth)
+            misses += distance > confidence_set.squared_radius
+            misses_of_a_hundredth += distance > 0.01 * confidence_set.squared_radius
     assert misses == 0
+    assert misses_of_a_hundredth > 0
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_one_others():

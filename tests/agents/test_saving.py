@@ -88,3 +88,42 @@ def test_saving_replaces_a_file_in_one_move(tmp_path):
     gfucb.save(taught(), path)
     gfucb.save(taught(), path)
     assert [p.name for p in tmp_path.iterdir()] == ["agent"]
+
+
+class Tied(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(5, 5)
+        self.second = torch.nn.Linear(5, 5)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def test_tied_weights_can_be_saved(tmp_path):
+    agent, other = taught(representation=Tied()), taught(representation=Tied())
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(other, tmp_path / "agent")
+    assert torch.equal(
+        agent.decide(menu(5)).optimistic_values, other.decide(menu(5)).optimistic_values
+    )
+
+
+def test_agents_within_agents_are_saved(tmp_path):
+    agent = gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.5)
+    agent.decide(menu(0))
+    gfucb.save(agent, tmp_path / "agent")
+    other = gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.5)
+    gfucb.restore(other, tmp_path / "agent")
+    assert (other.num_decisions, other.agent.num_decisions) == (1, 1)
+
+
+def test_a_file_of_an_agent_with_other_settings(tmp_path):
+    gfucb.save(taught(ridge=2.0), tmp_path / "agent")
+    refused(taught(), tmp_path / "agent", "its ridge is 2.0, this agent's is 1.0")
+
+
+def test_saving_into_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(SavedStateError, match="cannot write"):
+        gfucb.save(taught(), tmp_path / "nowhere" / "agent")

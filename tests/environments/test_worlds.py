@@ -136,3 +136,16 @@ def test_an_unknown_reward_map_lists_the_known_ones():
 def test_synthetic_noise_must_be_positive(make):
     with pytest.raises(InvalidInputError, match="noise_scale"):
         make(noise_scale=0.0)
+
+
+def test_labels_must_be_digits_and_distinct_menus_need_all_of_them():
+    from gfucb.environments import LabelledImages
+
+    images = torch.zeros(3, 2, 2, dtype=torch.uint8)
+    with pytest.raises(InvalidInputError, match="up to 12"):
+        ImageBandit(LabelledImages(images, torch.tensor([0, 12, 3])))
+    few = LabelledImages(images, torch.tensor([0, 1, 3]))
+    with pytest.raises(InvalidInputError, match="there is no 2"):
+        ImageBandit(few, digits="distinct")
+    with pytest.raises(InvalidInputError, match="at least 1"):
+        finite_bandit(num_representations=0)

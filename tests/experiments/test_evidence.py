@@ -1,14 +1,24 @@
 """Comparisons, tables, figures and the report."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gfucb.errors import RunFolderError
-from gfucb.experiments import AgentConfig, Comparison, WorldConfig, compare, load_rows, summarise
+from gfucb.errors import InvalidInputError, RunFolderError
+from gfucb.experiments import (
+    AgentConfig,
+    Comparison,
+    RunConfig,
+    WorldConfig,
+    compare,
+    load_rows,
+    run,
+    summarise,
+)
 from gfucb.experiments.figures import late_regret, menu_picture, paired_regrets, regret_curves, svg
 from gfucb.experiments.report import report_page, write_report
 from gfucb.experiments.summary import half_width
@@ -36,11 +46,11 @@ def test_a_comparison_has_a_run_for_each_agent_and_seed(runs):
     assert (runs / "gfucb" / "seed=2" / "rows.csv").exists()
 
 
-def test_comparing_again_needs_resume_and_then_runs_nothing(runs):
-    with pytest.raises(RunFolderError, match="--resume"):
-        compare(SMALL, runs)
+def test_comparing_again_runs_nothing_and_other_settings_are_refused(runs):
     before = {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
-    compare(SMALL, runs, resume=True)
+    compare(SMALL, runs)
+    with pytest.raises(RunFolderError, match="num_rounds = 8, not 9"):
+        compare(replace(SMALL, num_rounds=9), runs)
     assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
 
 
@@ -62,6 +72,24 @@ def test_the_summary_is_what_one_computes_by_hand(runs):
         late = rows[(rows.agent == agent) & (rows["round"] > 6)].regret.mean()
         assert table.loc[agent, "late_regret"] == pytest.approx(late)
     assert list(summarise(runs)["regret"]) == sorted(summarise(runs)["regret"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"seeds": (1, 1)}, "seeds"), ({"seeds": ()}, "seeds"), ({"agents": ()}, "agents")],
+)
+def test_a_comparison_needs_agents_and_seeds_each_once(changes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        replace(SMALL, **changes)
+
+
+def test_runs_of_different_length_are_not_mixed(tmp_path):
+    for num_rounds in (3, 4):
+        config = RunConfig(SMALL.world, AgentConfig(name="uniform"), num_rounds)
+        for _ in run(config, tmp_path / str(num_rounds)):
+            pass
+    with pytest.raises(RunFolderError, match="another world or length"):
+        load_rows(tmp_path)
 
 
 def test_one_seed_has_no_interval():

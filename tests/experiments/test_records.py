@@ -11,8 +11,10 @@ from itertools import islice
 
 import pytest
 
+from gfucb.agents.saving import read_state
 from gfucb.errors import RunFolderError, SavedStateError, UnknownNameError
 from gfucb.experiments import AgentConfig, RunConfig, WorldConfig, records, run
+from gfucb.experiments.comparison import run_to_end
 
 WORLD = WorldConfig(num_tasks=3, num_actions=4)
 QUICK = RunConfig(WORLD, AgentConfig(fit_steps=3), num_rounds=12, seed=3)
@@ -105,6 +107,47 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
     process.wait()
     assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
     assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
+
+
+def test_rows_that_do_not_belong_to_the_checkpoint_are_an_error(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    list(islice(interrupted, 6))
+    interrupted.close()
+    rows = tmp_path / "run" / "rows.csv"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:4]))
+    with pytest.raises(RunFolderError, match="rows of 3 rounds but the checkpoint"):
+        finish(QUICK, tmp_path / "run")
+    rows.unlink()
+    with pytest.raises(RunFolderError, match="rows of 0 rounds"):
+        finish(QUICK, tmp_path / "run")
+
+
+def test_two_processes_cannot_write_one_run(tmp_path):
+    first = run(QUICK, tmp_path / "run")
+    next(first)
+    with pytest.raises(RunFolderError, match="another process"):
+        next(run(QUICK, tmp_path / "run"))
+    first.close()
+    finish(QUICK, tmp_path / "run")
+
+
+def test_a_resumed_run_counts_all_its_seconds_and_says_that_it_was_resumed(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    list(islice(interrupted, 5))
+    interrupted.close()
+    _, facts = read_state(tmp_path / "run" / "checkpoint.safetensors")
+    finish(QUICK, tmp_path / "run")
+    provenance = records.read_provenance(tmp_path / "run")
+    assert provenance["cpu_seconds"] > float(facts["cpu_seconds"]) > 0
+    assert [entry["after_round"] for entry in provenance["resumed"]] == [int(facts["round"])]
+    assert "commit" in provenance["resumed"][0]
+
+
+def test_a_run_killed_after_its_last_checkpoint_still_knows_its_regret(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    rows = list(islice(interrupted, 12))
+    interrupted.close()
+    assert run_to_end(QUICK, tmp_path / "run", None) == rows[-1]["cumulative_regret"]
 
 
 def test_a_finished_run_is_never_overwritten(tmp_path):

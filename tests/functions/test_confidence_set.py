@@ -216,3 +216,13 @@ def test_more_data_never_widens_a_set_around_the_same_center(finite_case):
     refitted = best_on(phi, case.data, case.center, HeadPenalty(0.5))
     after = ConfidenceSet(refitted, case.data, 1.0, ridge=0.5, members=[phi])
     assert bool((after.widths(inputs, tasks) < widths).all())
+
+
+def test_membership_is_relative_to_the_radius_however_small(finite_case):
+    case = finite_case(1)
+    distance = case.confidence_set(1.0).squared_distance(case.world.truth)
+    near = case.center.with_heads(case.center.heads + 1e-6)
+    tiny = case.confidence_set(0.0).squared_distance(near)
+    assert 0 < tiny < 1e-9 < distance
+    assert case.confidence_set(1.01 * tiny).contains(near)
+    assert not case.confidence_set(0.9 * tiny).contains(near)

@@ -100,6 +100,33 @@ def test_fine_tuning_leaves_the_center_alone_and_radius_zero_gives_it_back():
     assert point.function is confidence_set.center
 
 
+def test_fine_tuning_respects_a_norm_bound():
+    confidence_set, menu = linear_case(1)
+    bound = float(confidence_set.center.heads.norm(dim=1).max()) * 1.02
+    bounded = replace(confidence_set, head_norm_bound=bound, ridge=1e-3)
+    choice = FineTuning.stable()(bounded, menu)
+    assert float(choice.function.heads.norm(dim=1).max()) <= bound * (1 + 1e-9)
+    assert bounded.contains(choice.function)
+
+
+class Spiky(nn.Module):
+    """Every step away from where it starts makes it worse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(4, dtype=torch.float64))
+
+    def forward(self, x):
+        return x * torch.exp(-1e3 * self.shift.square().sum())
+
+
+def test_fine_tuning_never_returns_less_than_the_center():
+    confidence_set, menu = linear_case(3, Spiky())
+    small = replace(confidence_set, squared_radius=1e-12)
+    choice = FineTuning.stable(iterations=2)(small, menu)
+    assert total(choice) >= total(Greedy()(small, menu))
+
+
 def test_fine_tuning_works_before_there_is_data():
     confidence_set, menu = linear_case(0)
     empty = MultitaskDataset(3, torch.Size([4]), torch.float64)

@@ -76,3 +76,13 @@ def test_a_thousand_groups_of_ten_are_solved_exactly():
             changed[group] = option
             assert value_of(means, widths, 50.0, changed) <= choice.value + 1e-9
     assert means[rows, choice.options].sum() < means.max(1).sum()
+
+
+@pytest.mark.parametrize("unit", [1e-11, 1e11])
+def test_the_units_of_rewards_do_not_matter(unit):
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        means, widths = rng.normal(size=(4, 4)), rng.gamma(0.5, size=(4, 4))
+        plain = choose_jointly(means, widths, 1.0)
+        scaled = choose_jointly(unit * means, widths, unit**2)
+        assert plain.options.tolist() == scaled.options.tolist()

@@ -83,6 +83,10 @@ class Uniform:
         """Continue the same lots."""
         self.num_decisions = int(state["num_decisions"])
 
+    def settings(self) -> dict[str, str]:
+        """The seed of the lots."""
+        return {"seed": str(self.seed)}
+
 
 class EpsilonGreedy:
     """With probability epsilon an action by lot, otherwise the one `agent` wants."""
@@ -97,17 +101,15 @@ class EpsilonGreedy:
         self.num_decisions = 0
 
     def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
-        """Ask the agent, then overrule it in some entries."""
-        wanted = self.agent.decide(candidates, tasks, available)
-        menu = read_menu(
-            candidates, tasks, available, num_tasks=self.num_tasks, device=wanted.tasks.device
-        )
+        """Draw lots, then leave the agent no choice where they say so."""
+        menu = read_menu(candidates, tasks, available, num_tasks=self.num_tasks, device="cpu")
         generator = random_stream(self.seed, "explore", self.num_decisions)
-        lots = torch.rand(len(wanted), generator=generator, dtype=torch.float64)
-        explores = (lots < self.epsilon).to(wanted.tasks.device)
-        actions = torch.where(explores, random_actions(menu, generator), wanted.actions)
+        lots = torch.rand(len(menu.tasks), generator=generator, dtype=torch.float64)
+        forced = menu.restricted_to(random_actions(menu, generator)).available
+        offered = torch.where((lots < self.epsilon)[:, None], forced, menu.available)
+        decision = self.agent.decide(menu.candidates, menu.tasks, offered)
         self.num_decisions += 1
-        return menu.decision(actions, wanted.optimistic_values)
+        return decision
 
     def observe(self, decision: Decision, rewards: Any) -> None:
         """Pass the rewards on."""
@@ -119,14 +121,19 @@ class EpsilonGreedy:
 
     def state(self) -> dict[str, Tensor]:
         """The agent's, and how often this was asked."""
-        return self.agent.state() | {"num_decisions": torch.tensor(self.num_decisions)}
+        inner = {f"agent/{name}": tensor for name, tensor in self.agent.state().items()}
+        return inner | {"num_decisions": torch.tensor(self.num_decisions)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue the same lots with the same agent."""
-        rest = dict(state)
-        num_decisions = int(rest.pop("num_decisions"))
-        self.agent.load_state(rest)
+        num_decisions = int(state["num_decisions"])
+        self.agent.load_state(_below("agent/", state))
         self.num_decisions = num_decisions
+
+    def settings(self) -> dict[str, str]:
+        """Its own and those of the agent."""
+        own = {"epsilon": str(self.epsilon), "lots_seed": str(self.seed)}
+        return self.agent.settings() | own
 
 
 class Grouped:
@@ -176,18 +183,28 @@ class Grouped:
     def observe(self, decision: Decision, rewards: Any) -> None:
         """Tell each group its own rewards."""
         tasks, _, read = read_feedback(decision, rewards, num_tasks=self.num_tasks)
-        for group, entries in self._groups(tasks):
-            own = decision[entries]
-            local = Decision(
-                own.tasks % self.group_size, own.actions, own.inputs, own.optimistic_values
-            )
-            self.agents[group].observe(local, read[entries])
+        told: list[tuple[BanditAgent, dict[str, Tensor]]] = []
+        try:
+            for group, entries in self._groups(tasks):
+                own, agent = decision[entries], self.agents[group]
+                told.append((agent, agent.state()))
+                local = Decision(
+                    own.tasks % self.group_size, own.actions, own.inputs, own.optimistic_values
+                )
+                agent.observe(local, read[entries])
+        except BaseException:
+            # One group's refusal must not leave the others taught.
+            for agent, before in told:
+                agent.load_state(before)
+            raise
 
     def diagnostics(self) -> Row:
         """Means over the groups of what their agents tell."""
-        rows = [agent.diagnostics() for agent in self.agents]
-        names = [n for n, v in rows[0].items() if not isinstance(v, str)] if rows else []
-        return {name: sum(float(row[name]) for row in rows) / len(rows) for name in names}
+        told: dict[str, list[float]] = {}
+        for agent in self.agents:
+            for name, value in agent.diagnostics().items():
+                told.setdefault(name, []).append(float(value))
+        return {name: sum(values) / len(values) for name, values in told.items()}
 
     def state(self) -> dict[str, Tensor]:
         """The states of all groups, by group."""
@@ -200,13 +217,20 @@ class Grouped:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Give each group its own."""
         for group, agent in enumerate(self.agents):
-            prefix = f"{group}/"
-            own = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-            agent.load_state(own)
+            agent.load_state(_below(f"{group}/", state))
+
+    def settings(self) -> dict[str, str]:
+        """The size of the groups and the settings of the first."""
+        return self.agents[0].settings() | {"group_size": str(self.group_size)}
 
     def _groups(self, tasks: Tensor) -> list[tuple[int, Tensor]]:
         groups = tasks.cpu() // self.group_size
         return [(int(g), (groups == g).nonzero().squeeze(1)) for g in groups.unique()]
+
+
+def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The entries whose names begin with `prefix`, without it."""
+    return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
 
 def random_actions(menu: Menu, generator: torch.Generator) -> Tensor:

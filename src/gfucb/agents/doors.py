@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,12 +14,22 @@ from torch import Tensor
 from gfucb.contracts import Decision, Menu
 from gfucb.errors import InvalidInputError
 
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
 
 def positive_count(value: Any, name: str) -> int:
     """`value` as an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not is_integer or operator.index(value) < 1:
         raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
-    return value
+    return operator.index(value)
+
+
+@contextmanager
+def gradients_allowed() -> Iterator[None]:
+    """Work as if the caller had not switched gradients off, as serving code does."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def read_menu(
@@ -24,6 +37,7 @@ def read_menu(
 ) -> Menu:
     """Check and complete the arguments of `decide`."""
     candidates = _tensor(candidates, "candidates")
+    _require_known_type(candidates, "candidates")
     if candidates.ndim < 2 or 0 in candidates.shape:
         raise InvalidInputError(
             "candidates must have the shape [entry, action, *input] with no axis empty, "
@@ -50,7 +64,7 @@ def read_menu(
     # What stands in a place that is not offered is padding: it may be anything.
     candidates = candidates.masked_fill(~offered, 0)
     _require_finite(candidates, "candidates")
-    return Menu(candidates.to(device), read_tasks.to(device), mask.to(device))
+    return Menu(candidates.to(device), read_tasks.to(device), mask.clone().to(device))
 
 
 def read_feedback(decision: Any, rewards: Any, *, num_tasks: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -61,8 +75,9 @@ def read_feedback(decision: Any, rewards: Any, *, num_tasks: int) -> tuple[Tenso
         )
     read = read_rewards(rewards, len(decision))
     tasks = _tasks(decision.tasks, len(decision), num_tasks)
-    _require_finite(decision.inputs, "the inputs of the decision")
-    return tasks, decision.inputs, read
+    inputs = _tensor(decision.inputs, "the inputs of the decision")
+    _require_finite(inputs, "the inputs of the decision")
+    return tasks, inputs, read
 
 
 def read_samples(
@@ -72,6 +87,7 @@ def read_samples(
     inputs = _tensor(inputs, "inputs")
     if inputs.ndim < 1:
         raise InvalidInputError("inputs must have the shape [sample, *input], got a single number")
+    _require_known_type(inputs, "inputs")
     _require_finite(inputs, "inputs")
     read = read_rewards(rewards, len(inputs), what="inputs have")
     return _tasks(tasks, len(inputs), num_tasks), inputs, read
@@ -82,6 +98,8 @@ def read_rewards(rewards: Any, expected: int, what: str = "decision has") -> Ten
     read = _tensor(rewards, "rewards")
     if read.is_complex() or read.dtype == torch.bool:
         raise InvalidInputError(f"rewards must be real numbers, got {read.dtype}")
+    if read.ndim == 0 and expected == 1:
+        read = read.reshape(1)
     if tuple(read.shape) != (expected,):
         raise InvalidInputError(
             f"the {what} {expected} entries, so rewards must have the shape [{expected}], "
@@ -98,18 +116,25 @@ def read_rewards(rewards: Any, expected: int, what: str = "decision has") -> Ten
 
 
 def _tensor(value: Any, name: str) -> Tensor:
+    """A tensor of our own: what the caller does to the original later does not reach it."""
     if isinstance(value, Tensor):
-        return value
+        return value.detach().clone()
     try:
         # By way of numpy: torch would round the numbers of a list to single precision.
-        return torch.tensor(np.asarray(value))
+        return torch.tensor(np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
 
 
+def _require_known_type(inputs: Tensor, name: str) -> None:
+    if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
+        raise InvalidInputError(
+            f"{name} must be real numbers: floats, bytes (images) or signed integers (item "
+            f"numbers), got {inputs.dtype}"
+        )
+
+
 def _require_finite(inputs: Tensor, name: str) -> None:
-    if inputs.is_complex() or inputs.dtype == torch.bool:
-        raise InvalidInputError(f"{name} must be real numbers, got {inputs.dtype}")
     if inputs.is_floating_point() and not bool(inputs.isfinite().all()):
         where = (~inputs.isfinite()).nonzero()[0].tolist()
         raise InvalidInputError(f"{name} must be finite, got NaN or infinity at index {where}")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gfucb.agents.doors import positive_count, read_feedback, read_menu, read_samples
+from gfucb.agents.doors import (
+    gradients_allowed,
+    positive_count,
+    read_feedback,
+    read_menu,
+    read_samples,
+)
 from gfucb.agents.learner import Learner, as_class, check_value_range
 from gfucb.contracts import (
     Decision,
@@ -17,6 +24,7 @@ from gfucb.contracts import (
     Row,
     SquaredRadius,
 )
+from gfucb.errors import InvalidInputError
 from gfucb.estimation import Alternating, ConstantRadius, Exhaustive, VariableProjection
 from gfucb.functions import (
     ConfidenceSet,
@@ -61,7 +69,8 @@ class GFUCB:
             and reported values are clipped to it. None if nothing is known.
         offset: the value of an input whose features are zero; the middle of `value_range`.
         refit_growth: the representation is fitted anew when the data has grown by this factor;
-            1.0 fits at every call of `observe`, as the paper does. Heads always follow at once.
+            1.0 fits at every call of `observe`, as the paper does, and is the default for finite
+            classes, 1.3 for others. Heads always follow at once.
         device: where networks and data live.
     """
 
@@ -78,7 +87,7 @@ class GFUCB:
         head_norm_bound: float | None = None,
         value_range: tuple[float, float] | None = (0.0, 1.0),
         offset: float | None = None,
-        refit_growth: float = 1.3,
+        refit_growth: float | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
@@ -92,14 +101,15 @@ class GFUCB:
             representation_class=self.representation_class,
             fit=fit or default_fit(self.representation_class),
             penalty=HeadPenalty(ridge, head_norm_bound),
-            offset=(low + high) / 2 if offset is None else offset,
+            offset=(low + high) / 2 if offset is None else check_offset(offset),
             value_range=value_range,
-            refit_growth=refit_growth,
+            refit_growth=default_growth(self.representation_class, refit_growth),
             seed=seed,
             device=device,
         )
         self._last: tuple[MultiheadFunction, OptimisticChoice, Decision] | None = None
 
+    @gradients_allowed()
     def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
         """Choose an action in every entry: lines 2 to 4 of Algorithm 1.
 
@@ -121,6 +131,7 @@ class GFUCB:
         self._last = (confidence_set.center, choice, decision)
         return decision
 
+    @gradients_allowed()
     def observe(self, decision: Decision, rewards: Any) -> None:
         """Learn from rewards [entry] of a decision: line 5, and the fit of the next round.
 
@@ -128,6 +139,7 @@ class GFUCB:
         """
         self.learner.learn(*read_feedback(decision, rewards, num_tasks=self.num_tasks))
 
+    @gradients_allowed()
     def learn(self, tasks: Any, inputs: Any, rewards: Any) -> None:
         """Learn from samples that are no decision of this agent, such as a log.
 
@@ -168,6 +180,20 @@ class GFUCB:
             "violation": choice.violation,
         }
 
+    def settings(self) -> dict[str, str]:
+        """What an agent must be built with to continue from this one's state."""
+        learner = self.learner
+        return {
+            "seed": str(learner.seed),
+            "ridge": str(learner.penalty.ridge),
+            "head_norm_bound": str(learner.penalty.norm_bound),
+            "value_range": str(learner.value_range),
+            "offset": str(learner.offset),
+            "refit_growth": str(learner.refit_growth),
+            "fit": type(learner.fit).__name__,
+            "optimism": type(self.most_optimistic).__name__,
+        }
+
     def state(self) -> dict[str, Tensor]:
         """All that was learned, as named tensors."""
         return self.learner.state()
@@ -183,6 +209,24 @@ def default_radius(num_tasks: int, value_range: tuple[float, float]) -> Constant
     # schedule for a single task. A constant in units of the value range did as well here.
     low, high = value_range
     return ConstantRadius(num_tasks * (DEFAULT_HOPE * (high - low)) ** 2)
+
+
+def default_growth(
+    representation_class: RepresentationClass | None, refit_growth: float | None
+) -> float:
+    """Exact fits are cheap and exactness is their point; one representation needs one fit."""
+    if refit_growth is not None:
+        return refit_growth
+    if isinstance(representation_class, FiniteClass):
+        return 1.0 if len(representation_class.members) > 1 else math.inf
+    return 1.3
+
+
+def check_offset(offset: float) -> float:
+    """A finite number."""
+    if not math.isfinite(offset):
+        raise InvalidInputError(f"offset must be finite, got {offset}")
+    return float(offset)
 
 
 def default_fit(representation_class: RepresentationClass | None) -> LeastSquares:

@@ -62,7 +62,7 @@ class Learner:
         self.value_range = value_range
         self.refit_growth = refit_growth
         self.seed = seed
-        self.device = torch.device(device)
+        self.device = _usable(device)
         self.num_fits = 0
         self._samples_at_fit = 0
         self._data: MultitaskDataset | None = None
@@ -75,6 +75,8 @@ class Learner:
         Before the first reward this is a function that gives every input the offset; it is made
         on demand and not kept, so asking never commits the learner to a shape.
         """
+        if self.representation_class is None:
+            _require_default_inputs(inputs)
         if self._data is None or self._center is None or self._statistics is None:
             return self._unlearned(inputs)
         self._require_alike(inputs, self._data)
@@ -124,11 +126,21 @@ class Learner:
     ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
         representation = self._first_representation(inputs)
         feature_dim = _feature_dim(representation, inputs)
+        if isinstance(self.representation_class, FiniteClass):
+            dims = {_feature_dim(m, inputs) for m in self.representation_class.members}
+            if dims != {feature_dim}:
+                raise InvalidInputError(
+                    "the representations of a finite class must have the same number of features, "
+                    f"got {sorted(dims)}"
+                )
         statistics = HeadStatistics.empty(self.num_tasks, feature_dim, self.device)
         center = MultiheadFunction(
             representation, statistics.moments, self.offset, self.value_range
         )
-        data = MultitaskDataset(self.num_tasks, inputs.shape[1:], inputs.dtype, device=self.device)
+        dtype = inputs.dtype
+        if inputs.is_floating_point():
+            dtype = torch.promote_types(dtype, torch.float32)  # half would round what comes later
+        data = MultitaskDataset(self.num_tasks, inputs.shape[1:], dtype, device=self.device)
         return center, data, statistics
 
     def _first_representation(self, inputs: Tensor) -> Representation:
@@ -140,11 +152,6 @@ class Learner:
             return LinearRepresentation(eye.to(self.device))
         if isinstance(known, NeuralClass):
             return _on(known.start(), self.device)
-        if inputs.is_floating_point() and float(inputs.abs().max()) > LARGEST_DEFAULT_INPUT:
-            raise InvalidInputError(
-                f"inputs reach {float(inputs.abs().max()):.3g}; the default network expects values "
-                "around one. Standardise them, or pass a representation that does"
-            )
         module = default_network(inputs.shape[1:], random_stream(self.seed, "network"))
         return _on(NeuralRepresentation(module), self.device)
 
@@ -249,12 +256,36 @@ def check_value_range(
     """A pair low < high of finite numbers, or None."""
     if value_range is None:
         return None
-    low, high = (float(v) for v in value_range)
+    try:
+        low, high = (float(v) for v in value_range)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"value_range must be (low, high), got {value_range!r}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInputError(
             f"value_range must be (low, high) with low < high, got ({low}, {high})"
         )
     return low, high
+
+
+def _usable(device: torch.device | str) -> torch.device:
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
+
+
+def _require_default_inputs(inputs: Tensor) -> None:
+    """What the default network can read: bytes, and floats around one."""
+    if inputs.is_floating_point() and float(inputs.abs().max()) > LARGEST_DEFAULT_INPUT:
+        raise InvalidInputError(
+            f"inputs reach {float(inputs.abs().max()):.3g}; the default network expects values "
+            "around one. Standardise them, or pass a representation that does"
+        )
+    if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
+        raise InvalidInputError(
+            f"inputs are {inputs.dtype}, which the default network does not read. Pass floats, "
+            "bytes for images, or a representation (for item numbers, a torch.nn.Embedding)"
+        )
 
 
 def _on(representation: NeuralRepresentation, device: torch.device) -> NeuralRepresentation:
@@ -268,7 +299,8 @@ def _feature_dim(representation: Representation, inputs: Tensor) -> int:
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise InvalidInputError(
             f"the representation cannot read inputs of shape {list(inputs.shape[1:])} "
-            f"and type {inputs.dtype}: {error}"
+            f"and type {inputs.dtype} (bytes become floats in [0, 1], other integers are passed "
+            f"as they are): {error}"
         ) from error
     if features.ndim != 2:
         raise InvalidInputError(

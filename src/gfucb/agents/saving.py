@@ -32,7 +32,7 @@ def restore(agent: BanditAgent, path: str | os.PathLike[str]) -> None:
     for name, mine in _facts(agent).items():
         if facts.get(name) != mine:
             raise SavedStateError(
-                f"{path} was saved by another agent: its {name} is {facts.get(name)}, "
+                f"{path} was saved by an agent built otherwise: its {name} is {facts.get(name)}, "
                 f"this agent's is {mine}"
             )
     before = agent.state()
@@ -46,7 +46,11 @@ def restore(agent: BanditAgent, path: str | os.PathLike[str]) -> None:
 
 
 def _facts(agent: BanditAgent) -> dict[str, str]:
-    return {"agent": type(agent).__name__, "num_tasks": str(agent.num_tasks)}
+    return {
+        "agent": type(agent).__name__,
+        "num_tasks": str(agent.num_tasks),
+        **agent.settings(),
+    }
 
 
 def write_state(
@@ -56,9 +60,13 @@ def write_state(
     target = Path(path)
     partial = target.with_name(target.name + ".partial")
     # An empty file is no safetensors file; the marker also makes foreign files recognisable.
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-    save_file(tensors | {"format": torch.zeros(1)}, partial, dict(facts) | {"format": FORMAT})
-    os.replace(partial, target)
+    # Copies, because safetensors refuses tensors that share memory, as tied weights do.
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
+    try:
+        save_file(tensors | {"format": torch.zeros(1)}, partial, dict(facts) | {"format": FORMAT})
+        os.replace(partial, target)
+    except (SafetensorError, OSError) as error:
+        raise SavedStateError(f"cannot write {target}: {error}") from error
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -57,6 +57,10 @@ class ImageBandit:
                 f"there are {NUM_CLASSES} different digits, so `distinct` menus have at most "
                 f"{NUM_CLASSES} actions, got {num_actions}"
             )
+        counts = _class_counts(data.labels)
+        if digits == "distinct" and int(counts.min()) == 0:
+            missing = int(counts.argmin())
+            raise InvalidInputError(f"`distinct` menus need every digit; there is no {missing}")
         self.data = data
         self.num_tasks = num_tasks
         self.num_actions = num_actions
@@ -98,10 +102,20 @@ class ImageBandit:
         lots = torch.rand(self.num_tasks, NUM_CLASSES, generator=generator, dtype=torch.float64)
         digits = lots.argsort(1)[:, : self.num_actions]
         by_digit = self.data.labels.argsort(stable=True)
-        counts = torch.bincount(self.data.labels, minlength=NUM_CLASSES)
+        counts = _class_counts(self.data.labels)
         starts = counts.cumsum(0) - counts
         within = torch.rand(digits.shape, generator=generator, dtype=torch.float64)
         return by_digit[starts[digits] + (within * counts[digits]).long()]
+
+
+def _class_counts(labels: Tensor) -> Tensor:
+    """Images of each class: [class]."""
+    if len(labels) == 0 or int(labels.min()) < 0 or int(labels.max()) >= NUM_CLASSES:
+        raise InvalidInputError(
+            f"labels must be classes 0 to {NUM_CLASSES - 1} of at least one image, "
+            f"got {len(labels)} labels" + (f" up to {int(labels.max())}" if len(labels) else "")
+        )
+    return torch.bincount(labels, minlength=NUM_CLASSES)
 
 
 def _permutations(num_tasks: int, generator: torch.Generator) -> Tensor:

@@ -81,6 +81,7 @@ def finite_bandit(
     seed: int = 0,
 ) -> SyntheticBandit:
     """The truth is one of several random non-linear maps x -> normalised tanh(2 B x)."""
+    _require_counts(num_tasks, num_actions, input_dim, feature_dim, num_representations)
     generator = random_stream(seed, "truth")
     members = [
         _random_features(input_dim, feature_dim, generator) for _ in range(num_representations)
@@ -103,6 +104,7 @@ def linear_bandit(
     seed: int = 0,
 ) -> SyntheticBandit:
     """The truth is x -> B x with a random B of orthonormal rows."""
+    _require_counts(num_tasks, num_actions, input_dim, feature_dim)
     generator = random_stream(seed, "truth")
     known = LinearClass(input_dim, feature_dim)
     raw = torch.randn(input_dim, feature_dim, generator=generator, dtype=torch.float64)
@@ -115,6 +117,14 @@ def unit_vectors(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Uniform on the unit sphere of the last axis."""
     raw = torch.randn(shape, generator=generator, dtype=torch.float64)
     return raw / raw.norm(dim=-1, keepdim=True)
+
+
+def _require_counts(*counts: int) -> None:
+    if min(counts) < 1:
+        raise InvalidInputError(
+            "numbers of tasks, actions, inputs, features and representations must be at least 1, "
+            f"got {min(counts)}"
+        )
 
 
 def _random_features(

@@ -14,6 +14,8 @@ from gfucb.functions import (
     MultitaskDataset,
     NeuralRepresentation,
 )
+from gfucb.functions.heads import shorten
+from gfucb.functions.representations import train_on
 from gfucb.seeding import global_randomness_from
 
 
@@ -66,13 +68,13 @@ class AdamFit:
         optimiser = torch.optim.Adam(
             [*representation.module.parameters(), heads], lr=self.learning_rate, fused=True
         )
-        representation.module.train()
         with global_randomness_from(generator):
             for _ in range(self.epochs):
                 total = 0.0
                 for batch in torch.randperm(len(data), generator=generator).split(
                     self.batch_size or len(data)
                 ):
+                    train_on(representation.module, len(batch))
                     features = representation(data.inputs[batch]).to(torch.float64)
                     values = offset + (features * heads[data.tasks[batch]]).sum(-1)
                     loss = (values - data.targets[batch]).square().mean()
@@ -85,10 +87,3 @@ class AdamFit:
                 if self.stop_below is not None and total / len(data) <= self.stop_below:
                     break
         representation.module.eval()
-
-
-def shorten(heads: torch.Tensor, norm_bound: float) -> None:
-    """Project heads [task, feature] to the ball of radius `norm_bound`, in place."""
-    with torch.no_grad():
-        norms = heads.norm(dim=-1, keepdim=True)
-        heads *= (norm_bound / norms.clamp_min(norm_bound)).clamp_max(1.0)

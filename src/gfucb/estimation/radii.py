@@ -40,7 +40,7 @@ class LogRadius:
 
     def __post_init__(self) -> None:
         require_not_negative(a=self.a, b=self.b)
-        if self.b + self.c < 1:
+        if not (math.isfinite(self.c) and self.b + self.c >= 1):
             raise InvalidInputError(f"b + c must be at least 1, got b={self.b}, c={self.c}")
 
     def __call__(self, round_index: int) -> float:

@@ -16,6 +16,7 @@ from gfucb.functions import (
     MultitaskDataset,
     NeuralRepresentation,
 )
+from gfucb.functions.representations import train_on
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import global_randomness_from
 
@@ -81,10 +82,10 @@ class VariableProjection:
             parameters, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
         batches = TaskBatches(data, self.batch_size, self.samples_per_task, generator)
-        representation.module.train()
         with global_randomness_from(generator):
             for _ in range(self.steps):
                 samples, present = (x.to(data.inputs.device) for x in batches.draw(generator))
+                train_on(representation.module, samples.numel())
                 features = representation(data.inputs[samples.flatten()])
                 targets = data.targets[samples] - offset
                 errors = self.errors(

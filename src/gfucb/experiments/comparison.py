@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
-from gfucb.errors import RunFolderError
+from gfucb.errors import InvalidInputError
 from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
-from gfucb.experiments.records import is_finished, run
+from gfucb.experiments.records import is_finished, read_rows, run
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,12 @@ class Comparison:
     agents: tuple[AgentConfig, ...]
     seeds: tuple[int, ...]
     num_rounds: int
+
+    def __post_init__(self) -> None:
+        names = [agent.name for agent in self.agents]
+        for what, values in (("agents", names), ("seeds", list(self.seeds))):
+            if not values or len(set(values)) < len(values):
+                raise InvalidInputError(f"{what} must be given, each once, got {values}")
 
     def runs(self, out: Path) -> list[tuple[Path, RunConfig]]:
         """Folder and config of every run."""
@@ -48,17 +54,17 @@ def compare(
     comparison: Comparison,
     out: Path,
     *,
-    resume: bool = False,
     jobs: int = 1,
     data_dir: str | None = None,
     listener: Listener | None = None,
 ) -> None:
-    """Run what is not finished yet, `jobs` processes at a time, one thread each."""
-    if out.exists() and any(out.iterdir()) and not resume:
-        raise RunFolderError(
-            f"{out} exists and is not empty, and runs are never overwritten; choose another "
-            "folder, or pass --resume to keep its finished runs and take up the others"
-        )
+    """Run what is not finished yet, `jobs` processes at a time, one thread each.
+
+    Runs that are there are kept: finished ones as they are, others are taken up. A folder with
+    a run of other settings is an error.
+    """
+    if jobs < 1:
+        raise InvalidInputError(f"jobs must be at least 1, got {jobs}")
     listener = listener or Listener()
     runs = comparison.runs(out)
     waiting = [(folder, config) for folder, config in runs if not is_finished(folder, config)]
@@ -83,10 +89,9 @@ def compare(
 def run_to_end(config: RunConfig, folder: Path, data_dir: str | None) -> float:
     """Run in this process on one thread; return the regret of a task."""
     torch.set_num_threads(1)
-    regret = 0.0
-    for row in run(config, folder, data_dir=data_dir):
-        regret = float(row["cumulative_regret"])
-    return regret
+    for _ in run(config, folder, data_dir=data_dir):
+        pass
+    return float(read_rows(folder)[-1]["cumulative_regret"])
 
 
 def _rounds_on_disk(folder: Path) -> int:

@@ -57,8 +57,9 @@ class AgentConfig:
     paper's experiments, or the corrected theoretical one (finite and linear worlds)."""
     radius_scale: float = 1.0
     """Multiplies the squared radius."""
-    refit_growth: float = 1.3
-    """Fit the representation anew when the data has grown by this factor."""
+    refit_growth: float | None = None
+    """Fit the representation anew when the data has grown by this factor; by default always
+    for finite classes, and at 1.3 for others."""
     fit_steps: int = 60
     """Gradient steps in one fit of the default network."""
     fit_loss: Literal["leave_one_out", "residual"] = "leave_one_out"

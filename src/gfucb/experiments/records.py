@@ -16,6 +16,8 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,11 @@ from gfucb.experiments.agent_table import AGENTS, make_agent
 from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig, make_world
 from gfucb.experiments.runner import play
 
+try:
+    import fcntl
+except ModuleNotFoundError:  # where there are no such locks, two runs must not share a folder
+    fcntl = None  # type: ignore[assignment]
+
 # A checkpoint follows a round unless writing them would take more than this share of the time.
 CHECKPOINT_SHARE = 0.1
 # What a run killed while it was opening its folder may have left.
@@ -43,23 +50,21 @@ def run(config: RunConfig, folder: Path, *, data_dir: str | None = None) -> Iter
     world = make_world(config.world, config.seed, data_dir)
     agent = make_agent(config.agent, world, config.seed)
     _open_folder(folder, config)
-    rounds_done = _restore(folder, agent)
-    rows_before = _keep_rows(folder, rounds_done)
-    rows = play(
-        agent,
-        world,
-        num_rounds=config.num_rounds,
-        reads_truth=AGENTS[config.agent.name].reads_truth,
-        rounds_done=rounds_done,
-        cumulative_regret=float(rows_before[-1]["cumulative_regret"]) if rows_before else 0.0,
-    )
-    provenance = _read_json(folder / "provenance.json")
-    cpu_before, cpu_start = float(provenance["cpu_seconds"]), time.process_time()
-    yield from _written(rows, folder, agent)
-    provenance["cpu_seconds"] = cpu_before + time.process_time() - cpu_start
-    provenance["finished"] = _now()
-    _write_json(folder / "provenance.json", provenance)
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    with _locked(folder):
+        done = _restore(folder, agent)
+        rows_before = _keep_rows(folder, done.rounds)
+        _note_resumption(folder, done.rounds)
+        rows = play(
+            agent,
+            world,
+            num_rounds=config.num_rounds,
+            reads_truth=AGENTS[config.agent.name].reads_truth,
+            rounds_done=done.rounds,
+            cumulative_regret=float(rows_before[-1]["cumulative_regret"]) if rows_before else 0.0,
+        )
+        begin = time.process_time() - done.cpu_seconds
+        yield from _written(rows, folder, agent, begin)
+        _finish(folder, time.process_time() - begin)
 
 
 def is_finished(folder: Path, config: RunConfig) -> bool:
@@ -149,34 +154,75 @@ def _require_same_config(folder: Path, config: RunConfig) -> None:
             )
 
 
-def _restore(folder: Path, agent: BanditAgent) -> int:
-    """Load the last checkpoint, if there is one; return the number of rounds it has seen."""
+@dataclass(frozen=True)
+class _Done:
+    """What a checkpoint has seen."""
+
+    rounds: int = 0
+    cpu_seconds: float = 0.0
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process; another one gets an error instead of mixed rows."""
+    with (folder / "config.json").open() as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunFolderError(f"another process is writing the run in {folder}") from None
+        yield
+
+
+def _restore(folder: Path, agent: BanditAgent) -> _Done:
+    """Load the last checkpoint, if there is one."""
     checkpoint = folder / "checkpoint.safetensors"
     if not checkpoint.exists():
-        return 0
+        return _Done()
     state, facts = read_state(checkpoint)
-    if "round" not in facts:
+    if not {"round", "cpu_seconds"} <= facts.keys():
         raise SavedStateError(f"{checkpoint} is no checkpoint of a run; remove it to start over")
     agent.load_state(state)
-    return int(facts["round"])
+    return _Done(int(facts["round"]), float(facts["cpu_seconds"]))
 
 
 def _keep_rows(folder: Path, rounds_done: int) -> list[dict[str, str]]:
     """Drop the rows of rounds the checkpoint has not seen; they are played again."""
     path = folder / "rows.csv"
-    if not path.exists():
-        return []
-    lines = path.read_text().splitlines(keepends=True)[: rounds_done + 1]
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     if rounds_done == 0:
-        path.unlink()
+        path.unlink(missing_ok=True)
         return []
+    kept = lines[: rounds_done + 1]
+    if len(kept) < rounds_done + 1 or not kept[-1].startswith(f"{rounds_done},"):
+        raise RunFolderError(
+            f"{path} has rows of {max(0, len(kept) - 1)} rounds but the checkpoint beside it has "
+            f"seen {rounds_done}; remove the folder to start over"
+        )
     partial = path.with_suffix(".partial")
-    partial.write_text("".join(lines))
+    partial.write_text("".join(kept))
     os.replace(partial, path)
     return read_rows(folder)
 
 
-def _written(rows: Iterator[Row], folder: Path, agent: BanditAgent) -> Iterator[Row]:
+def _note_resumption(folder: Path, rounds_done: int) -> None:
+    """Rows made by another version must be told apart from those before them."""
+    if rounds_done:
+        provenance = read_provenance(folder)
+        entry = provenance_now() | {"at": _now(), "after_round": rounds_done}
+        provenance.setdefault("resumed", []).append(entry)
+        _write_json(folder / "provenance.json", provenance)
+
+
+def _finish(folder: Path, cpu_seconds: float) -> None:
+    finished = {"cpu_seconds": cpu_seconds, "finished": _now()}
+    _write_json(folder / "provenance.json", read_provenance(folder) | finished)
+    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+
+
+def _written(
+    rows: Iterator[Row], folder: Path, agent: BanditAgent, cpu_begin: float
+) -> Iterator[Row]:
     """Write each row as it comes, and a checkpoint after it when that is cheap enough."""
     started, spent = time.perf_counter(), 0.0
     with (folder / "rows.csv").open("a", newline="") as file:
@@ -190,7 +236,8 @@ def _written(rows: Iterator[Row], folder: Path, agent: BanditAgent) -> Iterator[
             file.flush()
             begin = time.perf_counter()
             if spent <= CHECKPOINT_SHARE * (begin - started):
-                facts = {"round": str(row["round"])}
+                seconds = time.process_time() - cpu_begin
+                facts = {"round": str(row["round"]), "cpu_seconds": str(seconds)}
                 write_state(folder / "checkpoint.safetensors", agent.state(), facts)
                 spent += time.perf_counter() - begin
             yield row

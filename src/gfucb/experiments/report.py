@@ -22,7 +22,7 @@ from gfucb.experiments.figures import (
     svg,
 )
 from gfucb.experiments.records import read_config, read_provenance
-from gfucb.experiments.summary import find_runs, load_rows, summarise
+from gfucb.experiments.summary import find_runs, load_rows, presentable, summarise
 
 CSS = """
 :root { --ink:#1d1d1f; --soft:#6b6b70; --line:#e4e4e7; --paper:#ffffff; --back:#f6f6f4;
@@ -94,8 +94,9 @@ def report_page(folder: Path) -> str:
         _table(table),
         '<p class="note">Regret: expected reward lost against the best action, summed over the '
         "rounds, of one task; ± is the 95% t-interval over seeds. <em>versus GFUCB</em> is the "
-        "mean difference on the same seeds: above zero, GFUCB lost less. Late regret is that of "
-        "one decision in the last quarter. Seconds are CPU seconds of one run, on one thread.</p>",
+        "mean difference on the same seeds: above zero, GFUCB lost less. <em>each</em>: "
+        "regret of one decision; <em>late</em>: of one in the last quarter. Seconds are CPU "
+        "seconds of one run, on one thread.</p>",
         "<h2>Who still loses, and how much</h2>",
         _figure(
             svg(late_regret(rows)),
@@ -169,39 +170,22 @@ def _cards(table: pd.DataFrame) -> str:
 
 
 def _table(table: pd.DataFrame) -> str:
-    lines = []
-    for _, line in table.iterrows():
+    lines = presentable(table)
+    rows = []
+    for line in lines:
         agent = line["agent"]
         strong = ' class="strong"' if agent == "gfucb" else ""
         about = AGENTS[agent].description if agent in AGENTS else ""
-        versus = line.get("versus_reference", float("nan"))
-        shown = (
-            ""
-            if agent == "gfucb"
-            else interval(versus, line.get("versus_reference_half_width", float("nan")), sign=True)
-        )
-        lines.append(
+        cells = "".join(f"<td>{value}</td>" for name, value in line.items() if name != "agent")
+        rows.append(
             f"<tr{strong}><td><span class='dot' style='background:{colour(agent)}'></span>"
-            f"{html.escape(label(agent))}<i>{html.escape(about)}</i></td>"
-            f"<td>{interval(line['regret'], line['regret_half_width'])}</td>"
-            f"<td>{shown}</td><td>{line['regret_per_decision']:.4f}</td>"
-            f"<td>{line['late_regret']:.4f}</td><td>{line['cpu_seconds']:.1f}</td>"
-            f"<td>{line['seeds']}</td></tr>"
+            f"{html.escape(label(agent))}<i>{html.escape(about)}</i></td>{cells}</tr>"
         )
-    heads = ("agent", "regret", "versus GFUCB", "per decision", "late", "seconds", "seeds")
-    head = "".join(f"<th>{name}</th>" for name in heads)
+    head = "".join(f"<th>{name}</th>" for name in lines[0])
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
-
-
-def interval(mean: float, half_width: float, *, sign: bool = False) -> str:
-    """`mean ± half width` for people; only the mean if there is no interval."""
-    if not math.isfinite(mean):
-        return ""
-    text = f"{mean:+.2f}" if sign else f"{mean:.2f}"
-    return f"{text} ± {half_width:.2f}" if math.isfinite(half_width) else text
 
 
 def _figure(picture: str, caption: str) -> str:

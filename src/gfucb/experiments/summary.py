@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,13 +30,22 @@ def find_runs(folder: Path) -> list[Path]:
 def load_rows(folder: Path) -> pd.DataFrame:
     """The rows of all finished runs at or below `folder`, with columns agent and seed."""
     tables = []
+    shared: dict[str, Any] | None = None
     for path in find_runs(folder):
         if read_provenance(path).get("finished"):
             config = read_config(path)
+            problem = {name: config[name] for name in ("world", "num_rounds")}
+            if problem != (shared := shared or problem):
+                raise RunFolderError(
+                    f"{path} is a run of another world or length than those beside it, so they "
+                    "cannot be compared; give each comparison a folder of its own"
+                )
             rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
             tables.append(rows.assign(agent=config["agent"]["name"], seed=config["seed"]))
     if not tables:
-        raise RunFolderError(f"no run in {folder} is finished; run `gfucb compare --resume`")
+        raise RunFolderError(
+            f"no run in {folder} is finished; give the command that began them again"
+        )
     return pd.concat(tables, ignore_index=True)
 
 
@@ -89,3 +100,32 @@ def _cpu_seconds(folder: Path) -> pd.Series:
         }
     )
     return table[table["finished"]].groupby("agent")["seconds"].mean()
+
+
+def presentable(table: pd.DataFrame) -> list[dict[str, str]]:
+    """The lines of a summary as people read them, by column."""
+    return [
+        {
+            "agent": line["agent"],
+            "regret": interval(line["regret"], line["regret_half_width"]),
+            "versus GFUCB": ""
+            if line["agent"] == "gfucb"
+            else interval(
+                line.get("versus_reference", math.nan),
+                line.get("versus_reference_half_width", math.nan),
+                sign=True,
+            ),
+            "each": f"{line['regret_per_decision']:.3f}",
+            "late": f"{line['late_regret']:.3f}",
+            "seconds": f"{line['cpu_seconds']:.1f}",
+        }
+        for line in table.to_dict("records")
+    ]
+
+
+def interval(mean: float, half_width: float, *, sign: bool = False) -> str:
+    """`mean ± half width` for people; only the mean if there is no interval."""
+    if not math.isfinite(mean):
+        return ""
+    text = f"{mean:+.2f}" if sign else f"{mean:.2f}"
+    return f"{text} ± {half_width:.2f}" if math.isfinite(half_width) else text

@@ -16,6 +16,9 @@ from gfucb.functions.multihead import MultiheadFunction, features_of
 from gfucb.functions.representations import Representation
 from gfucb.linalg import cholesky_solve, ridge_cholesky, task_sums
 
+# Sums of squares are trusted to this share of their size.
+ROUNDING = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceSet:
@@ -24,8 +27,8 @@ class ConfidenceSet:
     The first norm sums over all samples of all tasks; with `ridge = 0` this is the paper's
     set. The anchor of a representation is the heads it would itself fit to the data,
     shifted so that the center is its own anchor. The ridge term therefore
-    costs the center nothing, keeps heads bounded where there is no data, and does not depend
-    on the coordinates in which a representation is written.
+    costs the center nothing, keeps heads bounded where there is no data, and, around a
+    least-squares fit, is the same for a representation and a rotation of it.
 
     For one fixed representation the set is an ellipsoid of heads, known in closed form.
 
@@ -84,7 +87,8 @@ class ConfidenceSet:
         bound = self.head_norm_bound
         if bound is not None and float(function.heads.norm(dim=-1).max()) > bound * (1 + tolerance):
             return False
-        slack = tolerance * max(1.0, self.squared_radius)
+        rounding = ROUNDING * (1 + float(self._center_values.square().sum()))
+        slack = tolerance * self.squared_radius + rounding
         return self.squared_distance(function) <= self.squared_radius + slack
 
     def ellipsoid(self, representation: Representation | None = None) -> HeadEllipsoid | None:
@@ -113,7 +117,10 @@ class ConfidenceSet:
         rest = ((features * heads[tasks]).sum(-1) - values).square().sum()
         rest = rest + self.ridge * (heads - anchor).square().sum()
         left = self.squared_radius - float(rest)
-        return self._ellipsoid(heads, cholesky, left) if left >= 0 else None
+        if left < 0:
+            return None
+        ellipsoid = self._ellipsoid(heads, cholesky, left)
+        return None if ellipsoid.is_empty else ellipsoid
 
     def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
         """Sup { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""

@@ -12,7 +12,7 @@ from gfucb.errors import InvalidInputError
 from gfucb.linalg import (
     cholesky_solve,
     inverse_squared_norms,
-    norm_bounded_minimisers,
+    norm_bound_multipliers,
     ridge_cholesky,
     task_grams,
     task_sums,
@@ -73,9 +73,15 @@ class HeadStatistics:
         bound = penalty.norm_bound
         if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
             return heads
-        eigenvalues, basis = torch.linalg.eigh(self.grams)
-        eigenvalues = eigenvalues.clamp_min(0) + penalty.ridge
-        return norm_bounded_minimisers(eigenvalues, basis, self.moments, bound)
+        # Where the bound binds, the minimiser is that of a larger ridge. That ridge is found
+        # without gradients: those of eigenvectors do not exist where eigenvalues are equal.
+        with torch.no_grad():
+            eigenvalues, basis = torch.linalg.eigh(self.grams)
+            rotated = (basis.transpose(-1, -2) @ self.moments.unsqueeze(-1)).squeeze(-1)
+            ridges = penalty.ridge + norm_bound_multipliers(
+                eigenvalues.clamp_min(0) + penalty.ridge, rotated, bound
+            )
+        return cholesky_solve(ridge_cholesky(self.grams, ridges.unsqueeze(-1)), self.moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +136,10 @@ class HeadEllipsoid:
 
         def heads_for(multiplier: float) -> Tensor:
             moments = directions / 2 + multiplier * pull
-            return norm_bounded_minimisers(multiplier * eigenvalues, basis, moments, norm_bound)
+            rotated = (basis.transpose(-1, -2) @ moments.unsqueeze(-1)).squeeze(-1)
+            scaled = multiplier * eigenvalues
+            scaled = scaled + norm_bound_multipliers(scaled, rotated, norm_bound)
+            return (basis @ (rotated / scaled).unsqueeze(-1)).squeeze(-1)
 
         low, high = 0.0, 1.0
         while self.squared_distance(heads_for(high)) > self.squared_radius and high < 1e12:
@@ -143,7 +152,22 @@ class HeadEllipsoid:
                 high = middle
         return heads_for(high)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no heads satisfy both the ellipsoid and the norm bound."""
+        if self.norm_bound is None or float(self.centers.norm(dim=-1).max()) <= self.norm_bound:
+            return False
+        nearest = self._farthest_bounded_heads(torch.zeros_like(self.centers), self.norm_bound)
+        return self.squared_distance(nearest) > self.squared_radius * (1 + 1e-9)
+
     def squared_distance(self, heads: Tensor) -> float:
         """sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) of heads [task, feature]."""
         steps = (heads - self.centers).unsqueeze(-1)
         return float((self.cholesky.transpose(-1, -2) @ steps).square().sum())
+
+
+def shorten(heads: Tensor, norm_bound: float) -> None:
+    """Project heads [task, feature] to the ball of radius `norm_bound`, in place."""
+    with torch.no_grad():
+        norms = heads.norm(dim=-1, keepdim=True)
+        heads *= (norm_bound / norms.clamp_min(norm_bound)).clamp_max(1.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.errors import InvalidInputError
 from gfucb.functions.representations import Representation
 
 # Inputs pushed through a representation at once: bounds the memory of large data sets.
@@ -17,7 +18,13 @@ def features_of(representation: Representation, inputs: Tensor) -> Tensor:
     """phi(inputs) in float64, without gradients: [n, *input] -> [n, feature]."""
     with torch.no_grad():
         chunks = [representation(chunk).to(torch.float64) for chunk in inputs.split(FEATURE_CHUNK)]
-    return torch.cat(chunks)
+    features = torch.cat(chunks)
+    if not bool(features.isfinite().all()):
+        raise InvalidInputError(
+            "the representation gave NaN or infinite features; its weights have diverged, or the "
+            "inputs are too large for its number type"
+        )
+    return features
 
 
 @dataclass(frozen=True, eq=False)

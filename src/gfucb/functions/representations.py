@@ -81,6 +81,15 @@ class NeuralRepresentation:
         return NeuralRepresentation(copy.deepcopy(self.module).eval(), self.normalisation)
 
 
+def train_on(module: nn.Module, num_rows: int) -> None:
+    """Put `module` in training mode for a batch; one row has no batch statistics to learn."""
+    module.train()
+    if num_rows == 1:
+        for layer in module.modules():
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+                layer.eval()
+
+
 def module_dtype(module: nn.Module) -> torch.dtype:
     """The float type a module computes in; torch's default if it has no parameters."""
     floats = (p.dtype for p in module.parameters() if p.is_floating_point())

@@ -21,6 +21,7 @@ from gfucb.functions import (
     MultiheadFunction,
     NeuralRepresentation,
 )
+from gfucb.functions.heads import shorten
 
 Weights = list[Tensor]  # the module's parameters, then the heads
 BISECTIONS = 20
@@ -88,8 +89,7 @@ class FineTuning:
                 f"got {type(center.representation).__name__}; use LastLayer or ExactFinite"
             )
         tuned = self._tune(confidence_set, menu)
-        features = menu.features(tuned.representation)
-        values = tuned.values_of_features(features, menu.tasks[:, None])
+        values = menu.values_of(tuned)
         actions = menu.best_actions(values)
         return OptimisticChoice(
             function=tuned,
@@ -111,6 +111,7 @@ class FineTuning:
         inside, outside = _Best(iterate.snapshot()), _Best(iterate.snapshot())
         hope, distance = iterate.hope_and_distance()
         hope_at_center = hope.item()
+        inside.offer(hope, iterate)
         for step in range(self.iterations):
             if self.decays:
                 optimiser.param_groups[0]["lr"] = self.learning_rate * (1 - step / self.iterations)
@@ -119,6 +120,8 @@ class FineTuning:
             (self.penalty * violation - hope).backward()
             before = iterate.snapshot()
             optimiser.step()
+            if confidence_set.head_norm_bound is not None:
+                shorten(iterate.heads, confidence_set.head_norm_bound)
             hope, distance = iterate.hope_and_distance()
             if not bool(torch.isfinite(hope + distance)):
                 # The literal presets can run away; the last numbers there are get returned, and

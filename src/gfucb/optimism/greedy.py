@@ -17,8 +17,7 @@ class Greedy:
     def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
         """Return the center and its best actions."""
         center = confidence_set.center
-        features = menu.features(center.representation)
-        values = center.values_of_features(features, menu.tasks[:, None])
+        values = menu.values_of(center)
         actions = menu.best_actions(values)
         return OptimisticChoice(
             function=center,

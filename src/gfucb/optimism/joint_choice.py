@@ -49,12 +49,15 @@ def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float)
     An option with a mean of minus infinity does not exist; every group has one that does.
     """
     widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
+    # Differences below this share of the numbers at hand are rounding.
+    size = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means)).max(1).sum()
+    tolerance = ROUNDING * float(size + np.sqrt(widths.max(1).sum()))
     scale = _best_scale(means, widths)
     scores = means + _over(widths, 2 * scale)
-    incumbent, value = _improve(means, widths, scores.argmax(1))
+    incumbent, value = _improve(means, widths, scores.argmax(1), tolerance)
     best_scores = scores.max(1)
     bound = scale / 2 + float(best_scores.sum())
-    to_beat = value + ROUNDING * max(1.0, abs(value))
+    to_beat = value + tolerance
     if bound <= to_beat:
         return JointChoice(incumbent, value, is_exact=True)
 
@@ -85,7 +88,9 @@ def _best_scale(means: Floats, widths: Floats) -> float:
     return float(1 / result.x)
 
 
-def _improve(means: Floats, widths: Floats, options: Indices) -> tuple[Indices, float]:
+def _improve(
+    means: Floats, widths: Floats, options: Indices, tolerance: float
+) -> tuple[Indices, float]:
     """Make the best single change while there is one; return the options and their value."""
     groups = np.arange(len(options))
     while True:
@@ -95,7 +100,7 @@ def _improve(means: Floats, widths: Floats, options: Indices) -> tuple[Indices, 
         values = other_means[:, None] + means + np.sqrt(other_widths[:, None] + widths)
         value = float(mean.sum() + np.sqrt(width.sum()))
         group, option = np.unravel_index(values.argmax(), values.shape)
-        if values[group, option] <= value + ROUNDING * max(1.0, abs(value)):
+        if values[group, option] <= value + tolerance:
             return options, value
         options = options.copy()
         options[group] = option

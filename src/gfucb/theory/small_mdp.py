@@ -1,0 +1,160 @@
+"""One stage of a small finite MDP, and stages whose inherent Bellman error is known.
+
+Everything here is a plain table in float64, so that errors can be computed exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gfucb.errors import InvalidInputError
+from gfucb.seeding import random_stream
+
+Array = NDArray[np.float64]
+
+# How far a row of probabilities may be from one: a few roundings of a long sum, no more.
+PROBABILITY_TOLERANCE = 1e-9
+
+
+def check_table(table: Array, name: str, axes: str) -> None:
+    """Refuse a table that is not a finite numpy array with one axis per word of `axes`."""
+    if not isinstance(table, np.ndarray) or table.ndim != len(axes.split()) or table.size == 0:
+        raise InvalidInputError(
+            f"{name} must be a non-empty numpy array with the axes [{axes}], "
+            f"got {getattr(table, 'shape', type(table).__name__)}"
+        )
+    if not np.isfinite(table).all():
+        raise InvalidInputError(f"{name} must be finite, but some entries are NaN or infinite")
+
+
+@dataclass(frozen=True, eq=False)
+class MDPStage:
+    """What happens between stage h and stage h + 1 of a finite MDP.
+
+    Attributes:
+        transitions: P(s' | s, a), [state, action, next_state]; the rows sum to one.
+        rewards: mean rewards r(s, a), [state, action].
+    """
+
+    transitions: Array
+    rewards: Array
+
+    def __post_init__(self) -> None:
+        check_table(self.transitions, "transitions", "state action next_state")
+        check_table(self.rewards, "rewards", "state action")
+        if self.transitions.shape[:2] != self.rewards.shape:
+            raise InvalidInputError(
+                f"transitions and rewards must agree on [state action], "
+                f"got {self.transitions.shape[:2]} and {self.rewards.shape}"
+            )
+        if self.transitions.min() < 0:
+            raise InvalidInputError(
+                f"transitions must not be negative, but the smallest is {self.transitions.min()}"
+            )
+        worst = float(np.abs(self.transitions.sum(axis=2) - 1).max())
+        if worst > PROBABILITY_TOLERANCE:
+            raise InvalidInputError(
+                f"the transitions of a state and action must sum to 1, one row is off by {worst}"
+            )
+
+    @property
+    def num_next_states(self) -> int:
+        """How many states stage h + 1 has; it may differ from the states of stage h."""
+        return int(self.transitions.shape[2])
+
+    def backups(self, next_values: Array) -> Array:
+        """Bellman backups  r + P max_a' Q'.
+
+        Maps Q' [choice, next_state, next_action] to [choice, state, action]; the paper's
+        operator T_h, one multiplication of size choices * states * actions * next_states.
+        """
+        next_state_values = next_values.max(axis=-1)
+        backups: Array = self.rewards + np.einsum(
+            "sat,ct->csa", self.transitions, next_state_values
+        )
+        return backups
+
+
+@dataclass(frozen=True, eq=False)
+class LinearStage:
+    """Tasks that share features, and how far from linear they were made.
+
+    Attributes:
+        features: phi*(s, a) in the simplex, [state, action, feature].
+        tasks: one stage per task.
+        mix: the dial xi; 0 is a linear MDP, 1 is arbitrary.
+    """
+
+    features: Array
+    tasks: tuple[MDPStage, ...]
+    mix: float
+
+
+def linear_mdp_stage(
+    *,
+    num_states: int,
+    num_actions: int,
+    feature_dim: int,
+    num_tasks: int = 1,
+    reward_range: float = 0.5,
+    mix: float = 0.0,
+    seed: int = 0,
+) -> LinearStage:
+    """Draw tasks with P = sum_j phi_j mu_j and r = phi^T rho, then turn the dial `mix`.
+
+    With features in the simplex, anchor distributions mu_j over next states and rho in
+    [0, reward_range]^k, T Q' = phi^T (rho + mu V') for every Q': the inherent Bellman error
+    is zero whatever the next class (Jin et al., 2020; READING, section 4). The dial replaces
+    (P, r) by (1 - xi) (P, r) + xi (P', r') with an arbitrary other stage, of the same seed at
+    every xi. The residual xi (T' Q' - T Q') is at most xi when backups stay in [0, 1], that is
+    when the next values are at most 1 - reward_range. The error is non-decreasing in xi, and
+    proportional to xi when the heads of stage h are not bounded.
+
+    Costs O(tasks * states^2 * actions * features).
+    """
+    sizes = {"num_states": num_states, "num_actions": num_actions}
+    sizes |= {"feature_dim": feature_dim, "num_tasks": num_tasks}
+    for name, size in sizes.items():
+        if size < 1:
+            raise InvalidInputError(f"{name} must be at least 1, got {size}")
+    if not 0 <= mix <= 1:
+        raise InvalidInputError(f"mix must be between 0 and 1, got {mix}")
+    if not 0 <= reward_range <= 1:
+        raise InvalidInputError(f"reward_range must be between 0 and 1, got {reward_range}")
+    features = _simplex_points((num_states, num_actions, feature_dim), seed, "features")
+    tasks = tuple(
+        _mixed_stage(features, reward_range, mix, seed, task) for task in range(num_tasks)
+    )
+    return LinearStage(features, tasks, mix)
+
+
+def _mixed_stage(
+    features: Array, reward_range: float, mix: float, seed: int, task: int
+) -> MDPStage:
+    """(1 - mix) times a linear stage on `features` plus mix times an arbitrary one."""
+    num_states, num_actions, feature_dim = features.shape
+    anchors = _simplex_points((feature_dim, num_states), seed, "anchors", task)
+    weights = reward_range * _uniform((feature_dim,), seed, "reward weights", task)
+    shape = (num_states, num_actions, num_states)
+    other_transitions = _simplex_points(shape, seed, "other transitions", task)
+    other_rewards = reward_range * _uniform(shape[:2], seed, "other rewards", task)
+    transitions = (1 - mix) * (features @ anchors) + mix * other_transitions
+    return MDPStage(transitions, (1 - mix) * (features @ weights) + mix * other_rewards)
+
+
+def _uniform(shape: tuple[int, ...], seed: int, *names: str | int) -> Array:
+    generator = random_stream(seed, "small mdp", *names)
+    draws: Array = torch.rand(shape, generator=generator, dtype=torch.float64).numpy()
+    return draws
+
+
+def _simplex_points(shape: tuple[int, ...], seed: int, *names: str | int) -> Array:
+    """Uniform draws from the simplex along the last axis: normalised exponentials."""
+    # One minus the draw, which may be exactly 0, is never 0.
+    exponentials = -np.log1p(-_uniform(shape, seed, *names)) + 1e-300
+    points: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return points
