@@ -13,6 +13,7 @@ import gfucb
 from gfucb.seeding import global_randomness_from, random_stream
 
 ROOT = Path(__file__).parents[1]
+DOCUMENTS = ["README.md", "docs/algorithm.md", "docs/extending.md", "docs/theory.md"]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 
@@ -72,7 +73,7 @@ def python_blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/algorithm.md", "docs/extending.md"])
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_the_code_of_the_documents_runs(document):
     blocks = python_blocks(ROOT / document)
     assert blocks
@@ -91,7 +92,7 @@ def test_the_readme_shows_the_five_lines():
     assert "make demo" in text and "make test" in text
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/algorithm.md", "docs/extending.md"])
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_and_files_named_in_the_documents_exist(document):
     path = ROOT / document
     text = path.read_text()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
 import torch
 
 import gfucb
-from gfucb.errors import GFUCBError, UnknownNameError, lookup
+from gfucb.errors import GFUCBError, RunFolderError, UnknownNameError, lookup
 
 try:
     import pandas as pd
@@ -25,13 +27,15 @@ try:
 
     from gfucb.environments import fetch_mnist
     from gfucb.experiments.agent_table import AGENTS
+    from gfucb.experiments.audit import Coverage, RunAudit, audit_run
     from gfucb.experiments.comparison import Comparison, Listener, compare
     from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
     from gfucb.experiments.figures import label, regret_curves
     from gfucb.experiments.presets import PRESETS, preset
-    from gfucb.experiments.records import run
+    from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
-    from gfucb.experiments.summary import load_rows, presentable, summarise
+    from gfucb.experiments.summary import find_runs, load_rows, presentable, summarise
+    from gfucb.theory.promises import TheoryProblem, promises
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
@@ -43,6 +47,8 @@ gfucb: many related decision problems, each learning from all
   gfucb compare   several agents on the same seeds: a table and a figure with 95% bands
   gfucb run       one agent, one seed: rows.csv, one row a round
   gfucb report    a folder of runs as one self-contained page
+  gfucb theory    what the theory promises for a class and a size, as printed and as it holds
+  gfucb audit     replay runs with a known truth: did they keep those promises?
   gfucb presets   the presets and agents there are
   gfucb fetch-mnist   download MNIST into a folder, checked
 
@@ -167,6 +173,68 @@ class ReportCommand:
 
 
 @dataclass(frozen=True)
+class TheoryCommand:
+    """Print what the theory promises for a class and a problem size, as printed and as it holds.
+
+    Covering number, dimensions, squared radii of Lemmas 1 and 4, regret bounds of Theorems 1
+    and 2, all with their constants.
+    """
+
+    problem: Annotated[TheoryProblem, tyro.conf.arg(name="")] = field(default_factory=TheoryProblem)
+    json: Path | None = None
+    """Also write the table to this file."""
+
+    def __call__(self, console: Console) -> None:
+        """Print the table."""
+        lines = promises(self.problem)
+        table = Table("quantity", "as printed", "as it holds", "remark", box=box.SIMPLE_HEAD)
+        for line in lines:
+            table.add_row(line.name, _number(line.printed), _number(line.holds), line.remark)
+        console.print(table)
+        if self.json is not None:
+            content = {
+                "problem": asdict(self.problem),
+                "promises": [asdict(line) for line in lines],
+            }
+            self.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+@dataclass(frozen=True)
+class AuditCommand:
+    """Replay finished runs on worlds with a known truth: did they keep the theory's promises?
+
+    Was the truth in every confidence set? Were widths within Lemma 2, and regret within Theorem 1?
+    Runs of agents without a confidence set are passed over.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """A folder that `gfucb compare` or `gfucb run` wrote, of a finite or linear world."""
+    json: Path | None = None
+    """Also write the findings to this file."""
+
+    def __call__(self, console: Console) -> None:
+        """Replay, print a line for each run and the coverage."""
+        torch.set_num_threads(1)
+        audits = [
+            audit_run(path)
+            for path in find_runs(self.folder)
+            if read_config(path)["agent"]["name"] == "gfucb"
+        ]
+        if not audits:
+            raise RunFolderError(f"there is no run of gfucb in {self.folder}")
+        coverage = Coverage.of(audits)
+        console.print(_audit_table(audits))
+        console.print(
+            f"the truth was in every set in {coverage.covered} of {coverage.runs} runs "
+            f"(95% interval {coverage.low:.3f} to {coverage.high:.3f})",
+            highlight=False,
+        )
+        if self.json is not None:
+            content = {"coverage": asdict(coverage), "runs": [asdict(audit) for audit in audits]}
+            self.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+@dataclass(frozen=True)
 class FetchCommand:
     """Download the four MNIST files that are missing from a folder; checksums are verified."""
 
@@ -195,7 +263,15 @@ class PresetsCommand:
         console.print(presets, "", agents)
 
 
-Command = RunCommand | CompareCommand | ReportCommand | FetchCommand | PresetsCommand
+Command = (
+    RunCommand
+    | CompareCommand
+    | ReportCommand
+    | TheoryCommand
+    | AuditCommand
+    | FetchCommand
+    | PresetsCommand
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -209,6 +285,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     try:
         parse(words)(Console())
+    except BrokenPipeError:
+        # The reader of a pipe, `head` for one, has seen enough.
+        sys.stderr.close()
     except (GFUCBError, OSError) as error:
         print(f"gfucb: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -224,6 +303,8 @@ def parse(words: list[str]) -> Command:
         "run": lambda: RunCommand(out=tyro.MISSING),
         "compare": lambda: CompareCommand(out=tyro.MISSING),
         "report": lambda: ReportCommand(folder=tyro.MISSING),
+        "theory": TheoryCommand,
+        "audit": lambda: AuditCommand(folder=tyro.MISSING),
         "fetch-mnist": lambda: FetchCommand(data_dir=tyro.MISSING),
         "presets": PresetsCommand,
     }
@@ -243,7 +324,7 @@ def parse(words: list[str]) -> Command:
         )
     elif chosen is not None:
         raise UnknownNameError(f"gfucb {name} takes no --preset")
-    description = (type(default).__doc__ or "") + (
+    description = inspect.cleandoc(type(default).__doc__ or "") + (
         "\n\n--preset NAME sets the defaults shown below; presets: " + ", ".join(PRESETS)
         if isinstance(default, RunCommand | CompareCommand)
         else ""
@@ -285,6 +366,28 @@ def _progress(console: Console, name: str, total: int) -> Iterator[Callable[[int
         yield lambda rounds: progress.update(bar, completed=rounds)
 
 
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _audit_table(audits: Sequence[RunAudit]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("seed", "misses", "tightest", "hopeless", "Lemma 2", "regret", "bound", "printed"):
+        table.add_column(name, justify="right")
+    for audit in audits:
+        table.add_row(
+            str(audit.seed),
+            f"{audit.misses} of {audit.rounds}",
+            f"{audit.tightest:.3f}",
+            str(audit.hopeless),
+            ("kept" if audit.within_lemma_2 else "broken") if audit.wide_rounds else "",
+            f"{audit.regret:.1f}",
+            f"{audit.repaired_bound:.3g}",
+            f"{audit.printed_bound:.3g}",
+        )
+    return table
+
+
 def _summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
     """What `compare` prints at its end."""
     seeds = int(table["seeds"].max())
@@ -294,6 +397,8 @@ def _summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Tabl
         caption=f"± 95% interval over {seeds} seeds, differences paired by seed; each: regret of a "
         "decision; late: of one in the last quarter; CPU seconds of a run",
         box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
     )
     lines = presentable(table)
     for name in lines[0]:

@@ -32,10 +32,10 @@ def test_the_exact_solver_equals_the_enumeration_of_all_tuples(finite_case, seed
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_so_it_does_with_ragged_menus_and_a_task_that_stands_twice(finite_case, seed):
-    case = finite_case(seed)
+    case = finite_case(seed, num_actions=3)
     candidates = torch.cat([case.menu(7).candidates, case.menu(8).candidates[:2]])
     generator = random_stream(seed, "ragged")
-    available = torch.rand(6, 5, generator=generator) < 0.6
+    available = torch.rand(6, 3, generator=generator) < 0.7
     available[:, 0] = True
     menu = Menu(candidates, torch.tensor([0, 1, 2, 3, 1, 1]), available)
     confidence_set = case.confidence_set(1.0)

@@ -17,7 +17,7 @@ from gfucb.functions import FiniteClass, NeuralClass
 from gfucb.functions.networks import paper_network
 from gfucb.optimism import FineTuning
 from gfucb.seeding import random_stream
-from gfucb.theory.radii import CorrectedRadius
+from gfucb.theory.radii import CorrectedRadius, PrintedRadius
 
 AgentMaker = Callable[[AgentConfig, BanditEnvironment, int], BanditAgent]
 
@@ -53,27 +53,27 @@ def _radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:
     makers: dict[str, Callable[[], SquaredRadius]] = {
         "default": lambda: default_radius(world.num_tasks, value_range),
         "printed-log": LogRadius,
-        "corrected": lambda: _corrected_radius(config, world),
+        "corrected": lambda: _lemma_1_radius(config, world),
+        "printed": lambda: _lemma_1_radius(config, world),
     }
     return ScaledRadius(lookup(makers, config.radius, "radius")(), config.radius_scale)
 
 
-def _corrected_radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:
+def _lemma_1_radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:
     if not isinstance(world, SyntheticBandit):
         raise InvalidInputError(
-            "the corrected radius needs the covering number of the class, which is known for the "
-            "synthetic worlds only; use --world.kind finite or linear, or another --agent.radius"
+            f"the {config.radius} radius needs the covering number of the class, which is known "
+            "for synthetic worlds only; use --world.kind finite or linear, or another radius"
         )
     known = world.representation_class
     # A finite class covers itself, so nothing is lost to a scale.
     scale = 0.0 if isinstance(known, FiniteClass) else COVER_SCALE
+    sizes = (world.num_tasks, world.truth.heads.shape[1])
+    if config.radius == "printed":
+        return PrintedRadius(*sizes, known.log_covering_number(scale), scale)
+    log_number = known.log_covering_number(scale / 2**0.5)
     return CorrectedRadius(
-        num_tasks=world.num_tasks,
-        feature_dim=world.truth.heads.shape[1],
-        log_covering_number=known.log_covering_number(scale / 2**0.5),
-        cover_scale=scale,
-        noise_scale=world.noise_scale,
-        ridge=config.ridge,
+        *sizes, log_number, scale, noise_scale=world.noise_scale, ridge=config.ridge
     )
 
 
@@ -146,7 +146,7 @@ def _uniform(config: AgentConfig, world: BanditEnvironment, seed: int) -> Bandit
 # Heads on the true features need little shrinking; with ridge 1 they would start far below
 # the rewards and the oracle would be content with the first digit it met.
 ORACLE_RIDGE = 0.1
-# Of the linear class, in the corrected radius: small enough for its terms to vanish.
+# Of the linear class, in the radii of Lemma 1: small enough for its terms to vanish.
 COVER_SCALE = 1e-4
 
 AGENTS: Mapping[str, AgentEntry] = {

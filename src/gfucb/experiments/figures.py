@@ -122,7 +122,10 @@ def late_regret(rows: pd.DataFrame) -> Figure:
 
 
 def paired_regrets(rows: pd.DataFrame, reference: str = "gfucb") -> Figure:
-    """Final regret of every seed, and its mean with a 95% interval; one line an agent."""
+    """Final regret of every seed, and its mean with a 95% interval; one line an agent.
+
+    Uniform play, far to the right, is a number at the edge.
+    """
     final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
     final = final.loc[final.mean(axis=1).sort_values(ascending=False).index]
     with rc_context(STYLE):
@@ -143,7 +146,13 @@ def paired_regrets(rows: pd.DataFrame, reference: str = "gfucb") -> Figure:
                 float(np.nanmean(final.loc[reference])), color=colour(reference), lw=1, ls=":"
             )
         axes.set_yticks(range(len(final)), [label(str(agent)) for agent in final.index])
-        axes.set(xlim=(0, None), xlabel="cumulative regret of one task at the end")
+        learned = final.drop(index="uniform", errors="ignore").max(axis=1)
+        right = 1.15 * float(learned.max()) if len(learned) else None
+        if right and "uniform" in final.index and float(np.nanmean(final.loc["uniform"])) > right:
+            text = f"{np.nanmean(final.loc['uniform']):.1f} →"
+            row = list(final.index).index("uniform")
+            axes.text(right, row, text, ha="right", va="center", color=colour("uniform"))
+        axes.set(xlim=(0, right), xlabel="cumulative regret of one task at the end")
         axes.grid(visible=False, axis="y")
         return figure
 
@@ -192,7 +201,7 @@ def _curve(axes: Axes, table: pd.DataFrame, agent: str) -> float:
     strong = agent == "gfucb"
     axes.plot(rounds, mean, color=colour(agent), lw=2.6 if strong else 1.7, zorder=3 + strong)
     if np.isfinite(spread).all():
-        low = np.maximum(mean - spread, mean * 1e-2)
+        low = np.maximum(mean - spread, mean * 0.1)
         axes.fill_between(rounds, low, mean + spread, color=colour(agent), alpha=0.14, lw=0)
     return float(mean[-1])
 

@@ -1,1 +1,109 @@
 """Theory one can compute: dimensions, covers, radii, bounds, Bellman errors."""
+
+from gfucb.theory.bellman import bellman_error_lower_bound, inherent_bellman_error
+from gfucb.theory.bounds import (
+    BanditSize,
+    LinearRates,
+    MDPSize,
+    finite_generalised_dimension,
+    linear_generalised_dimension,
+    linear_rates,
+    printed_theorem_1,
+    printed_theorem_2,
+    repaired_theorem_1,
+    repaired_theorem_2,
+    sharing_gain,
+    single_task_theorem_1,
+)
+from gfucb.theory.covering import (
+    covering_bounds,
+    greedy_net,
+    greedy_packing,
+    linear_log_covering,
+    lipschitz_log_covering,
+)
+from gfucb.theory.eluder import (
+    EluderDimension,
+    eluder_dimension,
+    eluder_lower_bound,
+    is_independent,
+    lemma_2_example,
+    sum_class,
+)
+from gfucb.theory.eluder_bounds import (
+    finite_inputs_bound,
+    generalised_linear_eluder_bound,
+    is_independent_linear,
+    linear_eluder_bound,
+    quadratic_eluder_bound,
+)
+from gfucb.theory.linear_values import LinearValueClass
+from gfucb.theory.multitask_bellman import (
+    multitask_bellman_error,
+    multitask_bellman_error_lower_bound,
+)
+from gfucb.theory.promises import Promise, TheoryProblem, promises
+from gfucb.theory.radii import (
+    CorrectedRadius,
+    CorrectedStageRadius,
+    PrintedRadius,
+    PrintedStageRadius,
+)
+from gfucb.theory.small_mdp import MDPStage, linear_mdp_stage
+from gfucb.theory.uncertainty import (
+    d2_uncertainties,
+    effective_dimension,
+    generalised_eluder_estimate,
+    gradient_features,
+    log_det_dimension,
+)
+
+__all__ = [
+    "BanditSize",
+    "CorrectedRadius",
+    "CorrectedStageRadius",
+    "EluderDimension",
+    "LinearRates",
+    "LinearValueClass",
+    "MDPSize",
+    "MDPStage",
+    "PrintedRadius",
+    "PrintedStageRadius",
+    "Promise",
+    "TheoryProblem",
+    "bellman_error_lower_bound",
+    "covering_bounds",
+    "d2_uncertainties",
+    "effective_dimension",
+    "eluder_dimension",
+    "eluder_lower_bound",
+    "finite_generalised_dimension",
+    "finite_inputs_bound",
+    "generalised_eluder_estimate",
+    "generalised_linear_eluder_bound",
+    "gradient_features",
+    "greedy_net",
+    "greedy_packing",
+    "inherent_bellman_error",
+    "is_independent",
+    "is_independent_linear",
+    "lemma_2_example",
+    "linear_eluder_bound",
+    "linear_generalised_dimension",
+    "linear_log_covering",
+    "linear_mdp_stage",
+    "linear_rates",
+    "lipschitz_log_covering",
+    "log_det_dimension",
+    "multitask_bellman_error",
+    "multitask_bellman_error_lower_bound",
+    "printed_theorem_1",
+    "printed_theorem_2",
+    "promises",
+    "quadratic_eluder_bound",
+    "repaired_theorem_1",
+    "repaired_theorem_2",
+    "sharing_gain",
+    "single_task_theorem_1",
+    "sum_class",
+]

@@ -108,7 +108,7 @@ def linear_mdp_stage(
 
     With features in the simplex, anchor distributions mu_j over next states and rho in
     [0, reward_range]^k, T Q' = phi^T (rho + mu V') for every Q': the inherent Bellman error
-    is zero whatever the next class (Jin et al., 2020; READING, section 4). The dial replaces
+    is zero whatever the next class (Jin et al., 2020). The dial replaces
     (P, r) by (1 - xi) (P, r) + xi (P', r') with an arbitrary other stage, of the same seed at
     every xi. The residual xi (T' Q' - T Q') is at most xi when backups stay in [0, 1], that is
     when the next values are at most 1 - reward_range. The error is non-decreasing in xi, and

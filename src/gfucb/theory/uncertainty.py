@@ -1,0 +1,169 @@
+"""The generalised eluder dimension along a run: D^2 uncertainties of linear classes.
+
+D_t^2 = sup_f f(x_t)^2 / (ridge |f|^2 + sum_{s < t, same task} f(x_s)^2), over linear
+f(x) = <w, phi(x)>, is phi_t^T (ridge I + G_t)^-1 phi_t with G_t the Gram matrix of the earlier
+samples of the task (Gentile, Wang and Zhang 2022; Agarwal, Jin and Zhang 2023; Zhao, He and Gu
+2023). A network is looked at through its gradient, as a linear class.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gfucb.errors import InvalidInputError
+from gfucb.functions import MultiheadFunction, NeuralRepresentation
+from gfucb.functions.representations import module_dtype, normalise, readable
+from gfucb.linalg import ridge_cholesky, task_grams, task_sums
+from gfucb.theory.requirements import require_positive
+
+# Samples of a task that share one factorisation.
+BLOCK = 64
+# Samples differentiated at once.
+GRADIENT_CHUNK = 256
+
+
+def d2_uncertainties(features: Tensor, tasks: Tensor, ridge: float) -> Tensor:
+    """D_t^2 = phi_t^T (ridge I + sum_{s < t, same task} phi_s phi_s^T)^-1 phi_t: [sample].
+
+    Source: the module's docstring. Works in blocks: with earlier blocks whitened away,
+    1 + D_t^2 is the squared diagonal of a Cholesky factor. O(samples d^2 + blocks d^3).
+
+    Args:
+        features: phi_t in the order of time, [sample, feature].
+        tasks: the task of each sample, [sample].
+        ridge: lambda, positive.
+    """
+    features, tasks = checked_samples(features, tasks, ridge)
+    uncertainties = features.new_zeros(len(features))
+    for task in tasks.unique():
+        mine = tasks == task
+        uncertainties[mine] = single_task_uncertainties(features[mine], ridge)
+    return uncertainties
+
+
+def single_task_uncertainties(features: Tensor, ridge: float) -> Tensor:
+    """The same for one task, [sample, feature] -> [sample]."""
+    gram = features.new_zeros(features.shape[1], features.shape[1])
+    blocks = []
+    for block in features.split(BLOCK):
+        cholesky = ridge_cholesky(gram, ridge)
+        whitened = torch.linalg.solve_triangular(cholesky, block.T, upper=False)
+        factor = ridge_cholesky(whitened.T @ whitened, 1.0)
+        blocks.append(factor.diagonal().square() - 1)
+        gram = gram + block.T @ block
+    return torch.cat(blocks).clamp_min(0)
+
+
+def generalised_eluder_estimate(
+    features: Tensor, tasks: Tensor, num_tasks: int, ridge: float
+) -> Tensor:
+    """Sum over a run of min(1, D_t^2), for each task: [task].
+
+    The quantity `repaired_theorem_1` sums: at most the generalised
+    eluder dimension, and at most log_det_dimension / log 2. O(samples d^2).
+    """
+    checked_samples(features, tasks, ridge, num_tasks)
+    return task_sums(d2_uncertainties(features, tasks, ridge).clamp_max(1), tasks, num_tasks)
+
+
+def log_det_dimension(features: Tensor, tasks: Tensor, num_tasks: int, ridge: float) -> Tensor:
+    """Logarithm of det(I + G / ridge), the sum of log(1 + D_t^2) over the run, a task: [task].
+
+    Source: the elliptical potential, Abbasi-Yadkori et al. 2011, lemma 11. O(samples d^2 + d^3).
+    """
+    features, tasks = checked_samples(features, tasks, ridge, num_tasks)
+    cholesky = ridge_cholesky(task_grams(features, tasks, num_tasks) / ridge, 1.0)
+    return 2 * cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def effective_dimension(features: Tensor, tasks: Tensor, num_tasks: int, ridge: float) -> Tensor:
+    """The trace of G (G + ridge I)^-1, for each task: [task]; between 0 and the number of features.
+
+    Source: ridge regression's degrees of freedom. O(samples d^2 + d^3).
+    """
+    features, tasks = checked_samples(features, tasks, ridge, num_tasks)
+    eigenvalues = torch.linalg.eigvalsh(task_grams(features, tasks, num_tasks)).clamp_min(0)
+    return (eigenvalues / (eigenvalues + ridge)).sum(-1)
+
+
+def gradient_features(
+    function: MultiheadFunction,
+    inputs: Tensor,
+    tasks: Tensor,
+    *,
+    sketch_dim: int | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Gradients of f_i(x) = <heads[i], phi(x)> in the parameters of phi: [sample, parameter].
+
+    They are the features of the linearised network (the neural tangent kernel's). With
+    `sketch_dim` = s they are multiplied by a Gaussian matrix / sqrt(s), which keeps inner
+    products on average (Johnson and Lindenstrauss 1984): [sample, s]. O(samples parameters s).
+
+    Args:
+        function: f, on a `NeuralRepresentation`; it is looked at in evaluation mode.
+        inputs: [sample, *input].
+        tasks: the head of each sample, [sample].
+        sketch_dim: s; None keeps all parameters.
+        generator: source of the Gaussian matrix; needed with `sketch_dim`.
+    """
+    if not isinstance(function.representation, NeuralRepresentation):
+        raise InvalidInputError(
+            "gradient features need a NeuralRepresentation, "
+            f"got {type(function.representation).__name__}"
+        )
+    phi = function.representation.copy()
+    heads = function.heads.to(module_dtype(phi.module))[tasks]
+    chunks = zip(inputs.split(GRADIENT_CHUNK), heads.split(GRADIENT_CHUNK), strict=True)
+    num_parameters = sum(p.numel() for p in phi.module.parameters())
+    sketch = gaussian_sketch(num_parameters, sketch_dim, generator)
+    gradients = (parameter_gradients(phi, x, head).to(torch.float64) for x, head in chunks)
+    return torch.cat([g if sketch is None else g @ sketch for g in gradients])
+
+
+def parameter_gradients(phi: NeuralRepresentation, inputs: Tensor, heads: Tensor) -> Tensor:
+    """Gradient of <heads[n], phi(inputs[n])> for each n: [n, parameter]."""
+    module: nn.Module = phi.module
+    parameters = {name: p.detach() for name, p in module.named_parameters()}
+
+    def value(at: dict[str, Tensor], x: Tensor, head: Tensor) -> Tensor:
+        output = torch.func.functional_call(module, at, (x.unsqueeze(0),))
+        return (normalise(output, phi.normalisation)[0] * head).sum()
+
+    per_sample = torch.func.vmap(torch.func.grad(value), in_dims=(None, 0, 0))
+    gradients = per_sample(parameters, readable(inputs, module_dtype(module)), heads)
+    return torch.cat([gradient.flatten(1) for gradient in gradients.values()], dim=1)
+
+
+def gaussian_sketch(
+    num_parameters: int, sketch_dim: int | None, generator: torch.Generator | None
+) -> Tensor | None:
+    """A matrix [parameter, sketch] of N(0, 1 / sketch_dim), or None if none is asked for."""
+    if sketch_dim is None:
+        return None
+    require_positive(sketch_dim=sketch_dim)
+    if generator is None:
+        raise InvalidInputError("a sketch is random: pass a generator along with sketch_dim")
+    shape = (num_parameters, sketch_dim)
+    return torch.randn(shape, generator=generator, dtype=torch.float64) / sketch_dim**0.5
+
+
+def checked_samples(
+    features: Tensor, tasks: Tensor, ridge: float, num_tasks: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Features in float64 and their tasks; refuses shapes that disagree, NaN and a ridge <= 0."""
+    require_positive(ridge=ridge)
+    if features.ndim != 2 or tasks.shape != features.shape[:1]:
+        raise InvalidInputError(
+            "features must be [sample, feature] and tasks [sample], "
+            f"got {list(features.shape)} and {list(tasks.shape)}"
+        )
+    if not len(features) or not features.isfinite().all():
+        raise InvalidInputError("features must be finite and of at least one sample")
+    if int(tasks.min()) < 0 or (num_tasks is not None and int(tasks.max()) >= num_tasks):
+        raise InvalidInputError(
+            f"tasks must be numbered 0 to num_tasks - 1, got {int(tasks.min())} to "
+            f"{int(tasks.max())} with num_tasks={num_tasks}"
+        )
+    return features.to(torch.float64), tasks

@@ -1,0 +1,131 @@
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from gfucb.cli import main
+from gfucb.errors import InvalidInputError, RunFolderError
+from gfucb.experiments import AgentConfig, RunConfig, WorldConfig, records, run
+from gfucb.experiments.audit import Coverage, audit_run, replay
+
+SMALL = WorldConfig(
+    kind="finite",
+    num_tasks=2,
+    num_actions=3,
+    input_dim=3,
+    num_representations=3,
+    noise_scale=0.5,
+)
+LINEAR = replace(SMALL, kind="linear", feature_dim=1)
+THEORY = AgentConfig(radius="corrected", ridge=0.1)
+NUM_RUNS, NUM_ROUNDS, FAILURE_PROBABILITY = 1000, 4, 0.05
+
+
+@pytest.mark.parametrize("world", [SMALL, LINEAR], ids=["finite", "linear"])
+def test_the_corrected_radius_covers_and_its_bound_holds(world):
+    """A thousand runs: coverage at least 1 - delta, regret never above the repaired theorem."""
+    audits = [
+        replay(RunConfig(world, THEORY, NUM_ROUNDS, 10_000 + seed))[0] for seed in range(NUM_RUNS)
+    ]
+    coverage = Coverage.of(audits)
+    # One-sided: the interval's lower end, not the point estimate, is above the promise.
+    assert coverage.low >= 1 - FAILURE_PROBABILITY
+    assert all(audit.regret <= audit.repaired_bound for audit in audits)
+    assert all(audit.within_lemma_2 for audit in audits)
+    # The radius is generous: measured, the truth uses 0.08 (finite) and 0.016 (linear) of it.
+    assert 0.005 < max(audit.tightest for audit in audits) < 0.5
+
+
+def test_the_printed_radius_misses_when_the_noise_is_larger_than_it_assumes():
+    loud = replace(SMALL, noise_scale=5.0)
+    printed = replace(THEORY, radius="printed")
+    audits = {
+        name: [replay(RunConfig(loud, agent, NUM_ROUNDS, seed))[0] for seed in range(60)]
+        for name, agent in (("printed", printed), ("corrected", THEORY))
+    }
+    # Measured over 1000 runs: 0.47 of them covered; the corrected radius covers all.
+    assert Coverage.of(audits["printed"]).high < 0.8
+    assert Coverage.of(audits["corrected"]).covered == 60
+
+
+def test_exact_optimism_is_never_below_a_truth_that_is_inside():
+    for seed in range(20):
+        audit, _ = replay(RunConfig(SMALL, THEORY, 10, seed))
+        assert audit.misses == 0 and audit.hopeless == 0
+
+
+def test_a_radius_that_is_too_small_is_caught():
+    small = replace(THEORY, radius_scale=1e-3)
+    audits = [replay(RunConfig(SMALL, small, 10, seed))[0] for seed in range(10)]
+    assert Coverage.of(audits).covered < 10
+    assert all(audit.tightest > 1 for audit in audits if audit.misses)
+
+
+def test_the_regrets_of_a_replay_are_those_of_the_run(tmp_path):
+    config = RunConfig(SMALL, AgentConfig(), 8, 3)
+    rows = list(run(config, tmp_path / "run"))
+    audit = audit_run(tmp_path / "run")
+    assert audit.regret == pytest.approx(2 * rows[-1]["cumulative_regret"])
+    assert records.load_config(tmp_path / "run") == config
+    lines = (tmp_path / "run" / "rows.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "run" / "rows.csv").write_text("".join(lines[:-1]))
+    with pytest.raises(RunFolderError, match="does not replay"):
+        audit_run(tmp_path / "run")
+
+
+def test_coverage_has_the_exact_binomial_interval():
+    audit, _ = replay(RunConfig(SMALL, THEORY, 2, 0))
+    missed = replace(audit, misses=1)
+    coverage = Coverage.of([audit] * 9 + [missed])
+    assert (coverage.covered, coverage.runs) == (9, 10)
+    # Clopper and Pearson for 9 of 10.
+    assert coverage.low == pytest.approx(0.5550, abs=1e-4)
+    assert coverage.high == pytest.approx(0.9975, abs=1e-4)
+
+
+def test_what_cannot_be_audited_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"digits and gfucb|truth is known"):
+        replay(RunConfig(WorldConfig(num_tasks=2), AgentConfig(fit_steps=1), 2))
+    with pytest.raises(InvalidInputError, match="confidence set"):
+        replay(RunConfig(SMALL, AgentConfig(name="uniform"), 2))
+    unfinished = run(RunConfig(SMALL, AgentConfig(), 5), tmp_path / "run")
+    next(unfinished)
+    unfinished.close()
+    with pytest.raises(RunFolderError, match="not finished"):
+        audit_run(tmp_path / "run")
+
+
+def test_the_audit_command_prints_and_writes_what_it_found(tmp_path, capsys):
+    for seed in (0, 1):
+        for _ in run(RunConfig(SMALL, THEORY, 5, seed), tmp_path / "runs" / str(seed)):
+            pass
+    main(["audit", str(tmp_path / "runs"), "--json", str(tmp_path / "audit.json")])
+    printed = capsys.readouterr().out
+    assert "2 of 2 runs" in printed and "kept" in printed
+    found = json.loads((tmp_path / "audit.json").read_text())
+    assert found["coverage"]["covered"] == 2
+    assert found["runs"][0] == json.loads(json.dumps(asdict(audit_run(tmp_path / "runs" / "0"))))
+
+
+def test_the_theory_command_prints_and_writes_its_table(tmp_path, capsys):
+    file = tmp_path / "theory.json"
+    main(["theory", "--kind", "linear", "--num-tasks", "3", "--json", str(file)])
+    assert "Theorem 1" in capsys.readouterr().out
+    content = json.loads(file.read_text())
+    assert content["problem"]["num_tasks"] == 3
+    assert {"beta_T, Lemma 1", "regret, Theorem 2"} <= {p["name"] for p in content["promises"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--failure-probability", "1.5"], "failure_probability"),
+        (["--noise-scale", "-1"], "noise_scale"),
+        (["--num-tasks", "0"], "num_tasks"),
+    ],
+)
+def test_impossible_theory_is_refused(words, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["theory", *words])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
