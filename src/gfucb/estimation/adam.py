@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gfucb.errors import InvalidInputError
-from gfucb.estimation.profile import best_on
+from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
@@ -42,11 +41,7 @@ class AdamFit:
         generator: torch.Generator,
     ) -> MultiheadFunction:
         """Train copies of the start's module and heads."""
-        if not isinstance(start.representation, NeuralRepresentation):
-            raise InvalidInputError(
-                f"Adam trains a NeuralRepresentation, got {type(start.representation).__name__}"
-            )
-        representation = start.representation.copy()
+        representation = trainable_copy(start)
         if len(data):
             heads = start.heads.clone().requires_grad_()
             self._train(representation, heads, data, start.offset, penalty, generator)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gfucb.errors import InvalidInputError
 from gfucb.functions import (
     HeadPenalty,
     HeadStatistics,
     MultiheadFunction,
     MultitaskDataset,
+    NeuralRepresentation,
     Representation,
     features_of,
 )
@@ -26,6 +28,16 @@ def best_on(
         features, data.tasks, data.targets - start.offset, data.num_tasks
     )
     return replace(start, representation=representation, heads=statistics.heads(penalty))
+
+
+def trainable_copy(start: MultiheadFunction) -> NeuralRepresentation:
+    """The network of `start`, with parameters of its own."""
+    if not isinstance(start.representation, NeuralRepresentation):
+        raise InvalidInputError(
+            "a fit by gradients needs a NeuralRepresentation to train, "
+            f"got {type(start.representation).__name__}"
+        )
+    return start.representation.copy()
 
 
 def squared_error(function: MultiheadFunction, data: MultitaskDataset) -> float:

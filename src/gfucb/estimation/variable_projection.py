@@ -8,8 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gfucb.errors import InvalidInputError
-from gfucb.estimation.profile import best_on
+from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
@@ -58,12 +57,7 @@ class VariableProjection:
         generator: torch.Generator,
     ) -> MultiheadFunction:
         """Train a copy of the start's module and return it with its best heads."""
-        if not isinstance(start.representation, NeuralRepresentation):
-            raise InvalidInputError(
-                "variable projection trains a NeuralRepresentation, "
-                f"got {type(start.representation).__name__}"
-            )
-        representation = start.representation.copy()
+        representation = trainable_copy(start)
         parameters = [p for p in representation.module.parameters() if p.requires_grad]
         if parameters and len(data):
             self._train(representation, parameters, data, start.offset, penalty.ridge, generator)

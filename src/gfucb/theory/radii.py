@@ -145,15 +145,7 @@ class PrintedStageRadius:
     failure_probability: float = 0.05
 
     def __post_init__(self) -> None:
-        require_positive(
-            num_tasks=self.num_tasks,
-            feature_dim=self.feature_dim,
-            num_episodes=self.num_episodes,
-        )
-        require_not_negative(
-            log_covering_number=self.log_covering_number, bellman_error=self.bellman_error
-        )
-        require_probability(failure_probability=self.failure_probability)
+        _require_stage(self)
 
     @property
     def lost_scale_term(self) -> float:
@@ -200,18 +192,10 @@ class CorrectedStageRadius:
     failure_probability: float = 0.05
 
     def __post_init__(self) -> None:
+        _require_stage(self)
         require_positive(
-            num_tasks=self.num_tasks,
-            feature_dim=self.feature_dim,
-            num_episodes=self.num_episodes,
-            horizon=self.horizon,
-            cover_scale=self.cover_scale,
-            head_bound=self.head_bound,
+            horizon=self.horizon, cover_scale=self.cover_scale, head_bound=self.head_bound
         )
-        require_not_negative(
-            log_covering_number=self.log_covering_number, bellman_error=self.bellman_error
-        )
-        require_probability(failure_probability=self.failure_probability)
 
     @property
     def scale_term(self) -> float:
@@ -236,3 +220,15 @@ class CorrectedStageRadius:
         second = a * (cover + math.sqrt(2 * self.num_tasks)) + noise * cover
         bias = math.sqrt(samples) * self.bellman_error
         return (2 * first + 2 * bias + math.sqrt(2 * second)) ** 2
+
+
+def _require_stage(radius: PrintedStageRadius | CorrectedStageRadius) -> None:
+    require_positive(
+        num_tasks=radius.num_tasks,
+        feature_dim=radius.feature_dim,
+        num_episodes=radius.num_episodes,
+    )
+    require_not_negative(
+        log_covering_number=radius.log_covering_number, bellman_error=radius.bellman_error
+    )
+    require_probability(failure_probability=radius.failure_probability)
