@@ -122,11 +122,11 @@ class GFUCB:
         Nothing that was learned changes: the same question gets the same answer until the
         next reward.
         """
-        menu = read_menu(
+        menu = read_menu(  # line 3: contexts and action sets
             candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
         )
-        confidence_set = self.confidence_set(menu.candidates.flatten(0, 1))
-        choice = self.most_optimistic(confidence_set, menu)
+        confidence_set = self.confidence_set(menu.candidates.flatten(0, 1))  # line 2: F_t
+        choice = self.most_optimistic(confidence_set, menu)  # line 4: f_t and A_t
         decision = menu.decision(choice.actions, confidence_set.center.clip(choice.values))
         self._last = (confidence_set.center, choice, decision)
         return decision
