@@ -186,6 +186,7 @@ class TheoryCommand:
 
     def __call__(self, console: Console) -> None:
         """Print the table."""
+        _require_place(self.json)
         lines = promises(self.problem)
         table = Table("quantity", "as printed", "as it holds", "remark", box=box.SIMPLE_HEAD)
         for line in lines:
@@ -203,8 +204,9 @@ class TheoryCommand:
 class AuditCommand:
     """Replay finished runs on worlds with a known truth: did they keep the theory's promises?
 
-    Was the truth in every confidence set? Were widths within Lemma 2, and regret within Theorem 1?
-    Runs of agents without a confidence set are passed over.
+    Was the truth in every confidence set? Was regret within the width of the set (Lemma 0), were
+    wide sets as rare as Lemma 2 says, was the sum within Theorem 1? Runs of agents without a
+    confidence set are passed over. The JSON file holds the constants.
     """
 
     folder: Annotated[Path, tyro.conf.Positional]
@@ -214,6 +216,7 @@ class AuditCommand:
 
     def __call__(self, console: Console) -> None:
         """Replay, print a line for each run and the coverage."""
+        _require_place(self.json)
         torch.set_num_threads(1)
         audits = [
             audit_run(path)
@@ -371,21 +374,35 @@ def _number(value: float | None) -> str:
 
 
 def _audit_table(audits: Sequence[RunAudit]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("seed", "misses", "tightest", "hopeless", "Lemma 2", "regret", "bound", "printed"):
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption="misses: rounds with the truth outside the set. nearest: its squared distance over "
+        "the radius, at most. Lemma 0: rounds with regret beyond the width. Bounds: Theorem 1 as "
+        "it holds and as printed; above 2 M T they say nothing.",
+    )
+    columns = ("seed", "misses", "nearest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
+    for name in (*columns, "printed"):
         table.add_column(name, justify="right")
     for audit in audits:
         table.add_row(
             str(audit.seed),
             f"{audit.misses} of {audit.rounds}",
             f"{audit.tightest:.3f}",
-            str(audit.hopeless),
-            ("kept" if audit.within_lemma_2 else "broken") if audit.wide_rounds else "",
+            "" if audit.beyond_width is None else str(audit.beyond_width),
+            audit.lemma_2 if audit.wide_rounds else "",
             f"{audit.regret:.1f}",
+            f"{audit.trivial_bound:.0f}",
             f"{audit.repaired_bound:.3g}",
             f"{audit.printed_bound:.3g}",
         )
     return table
+
+
+def _require_place(file: Path | None) -> None:
+    """Refuse a file that could not be written, before the work is done."""
+    if file is not None and not file.parent.is_dir():
+        raise RunFolderError(f"there is no folder {file.parent} to write {file.name} into")
 
 
 def _summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:

@@ -288,7 +288,6 @@ def test_the_corrected_radius_keeps_the_truth_inside_at_every_round():
             world.representation_class,
             squared_radius=radius,
             ridge=0.045,
-            head_norm_bound=2**0.5,
             value_range=None,
             offset=0.0,
             optimism=gfucb.Greedy(),

@@ -12,7 +12,7 @@ PRINTED = {
     "cover_scale": 0.01,
     "failure_probability": 0.1,
 }
-CORRECTED = PRINTED | {"noise_scale": 0.5}
+CORRECTED = PRINTED | {"noise_scale": 0.5, "ridge": 0.7}
 
 
 @pytest.mark.parametrize(
@@ -29,21 +29,28 @@ def test_the_printed_radius_at_a_point_computed_by_hand():
 
 
 def test_the_corrected_radius_at_a_point_computed_by_hand():
-    t = 5
-    a2 = 0.25 * (12 * math.log(21) + 16 + 2 * math.log(20))
+    t, ridge = 5, 0.7
+    a = 0.5 * math.sqrt(12 * math.log(1 + 5 / 1.4) + 16 + 2 * math.log(20))
     log_term = math.log(math.pi**2 * 25 / 0.3)
     n = 0.5 * math.sqrt(15 + 2 * math.sqrt(15 * log_term) + 2 * log_term)
-    e = 0.01 * math.sqrt(60)
-    expected = 8 * a2 + 4 * (math.sqrt(a2) + n) * e + 2 * 0.3 + 6 * 6 * 0.7
-    radius = CorrectedRadius(**CORRECTED, ridge=0.7, optimisation_error=0.3)
+    c = 0.01 * math.sqrt(5 / 0.7)
+    expected = 6 * (a * (1 + c) + n * c) ** 2 + 6 * 6 * ridge + 2 * 0.3
+    radius = CorrectedRadius(**CORRECTED, optimisation_error=0.3)
     assert radius(t) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_corrected_radius_scales_with_the_noise_and_the_printed_one_cannot():
-    """At sigma = 0.01, k = 10, M = 1, T = 600 the head term is about 0.25 (not 120)."""
-    radius = CorrectedRadius(1, 10, 0.0, 0.0, noise_scale=0.01, failure_probability=0.05)
-    assert 0.2 < radius(600) < 0.3
+    """At sigma = 0.01, k = 10, M = 1, T = 600, ridge sigma^2 / k, it is 0.2 instead of 120."""
+    radius = CorrectedRadius(1, 10, 0.0, 0.0, noise_scale=0.01, ridge=1e-5)
+    assert 0.15 < radius(600) < 0.25
     assert PrintedRadius(1, 10, 0.0, 0.0)(600) > 120
+
+
+@pytest.mark.parametrize("radius", [PrintedRadius(**PRINTED), CorrectedRadius(**CORRECTED)])
+@pytest.mark.parametrize("bad", [0, -1, math.nan])
+def test_rounds_are_counted_from_one(radius, bad):
+    with pytest.raises(InvalidInputError, match="counted from 1"):
+        radius(bad)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +75,7 @@ def test_scaled_and_constant_radii():
         (lambda: LogRadius(c=0.2), "b \\+ c"),
         (lambda: CorrectedRadius(**(CORRECTED | {"noise_scale": 0.0})), "noise_scale"),
         (lambda: CorrectedRadius(**(CORRECTED | {"noise_scale": -1.0})), "noise_scale"),
+        (lambda: CorrectedRadius(**(CORRECTED | {"ridge": 0.0})), "ridge"),
         (
             lambda: CorrectedRadius(**(CORRECTED | {"failure_probability": 1.0})),
             "failure_probability",

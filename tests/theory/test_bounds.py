@@ -7,6 +7,7 @@ from gfucb.theory.bounds import (
     BanditSize,
     MDPSize,
     finite_generalised_dimension,
+    known_representation_theorem_1,
     linear_generalised_dimension,
     linear_rates,
     printed_theorem_1,
@@ -14,7 +15,7 @@ from gfucb.theory.bounds import (
     repaired_theorem_1,
     repaired_theorem_2,
     sharing_gain,
-    single_task_theorem_1,
+    sum_class_theorem_1,
 )
 from gfucb.theory.radii import CorrectedStageRadius, PrintedStageRadius
 
@@ -30,7 +31,7 @@ def test_printed_theorem_1_at_a_point_computed_by_hand():
 
 def test_the_printed_theorem_with_its_range_restored():
     # 600 * 0.01 + 2 * 10 * 5 + 4 sqrt(60000)
-    value = single_task_theorem_1(SIZE, eluder_dimension=5, squared_radius=2, scale=0.01)
+    value = sum_class_theorem_1(SIZE, eluder_dimension=5, squared_radius=2, scale=0.01)
     assert value == pytest.approx(106 + 4 * math.sqrt(60000))
 
 
@@ -60,14 +61,29 @@ def test_the_printed_stage_radius_at_a_point_computed_by_hand():
 
 def test_the_corrected_stage_radius_at_a_point_computed_by_hand():
     radius = CorrectedStageRadius(2, 3, 50, 4, 1.5, 0.01, 2.0, 0.1, 0.1)
-    a = math.sqrt(12 * math.log(51) + 9 + 12 * math.log(401) + 2 * math.log(80))
-    log_term = math.log(math.pi**2 * 2500 / 0.3)
-    n = math.sqrt(100 + 2 * math.sqrt(100 * log_term) + 2 * log_term)
-    e = 0.01 * math.sqrt(600)
-    first = a + 0.02 * math.sqrt(300)
-    second = a * (e + 2) + n * e
+    a = math.sqrt(12 * math.log(1 + 200 / 3) + 9 + 12 * math.log(401) + 2 * math.log(80))
+    e = 0.02 * math.sqrt(200)
+    first = a + 0.06 * 10
+    second = a * (e + 2) + 10 * e
     expected = (2 * first + 2 * 10 * 0.1 + math.sqrt(2 * second)) ** 2
     assert radius(1) == pytest.approx(expected)
+
+
+def test_the_corrected_stage_radius_grows_with_everything_it_must_pay_for():
+    base = dict(STAGE, horizon=5, cover_scale=1e-4, head_bound=1.0)
+    value = CorrectedStageRadius(**base)(1)
+    for name, larger in [("horizon", 50), ("head_bound", 10.0), ("cover_scale", 1e-2)]:
+        changed = CorrectedStageRadius(**(base | {name: larger}))(1)
+        # A coarser cover has fewer elements but costs more where it is left.
+        assert changed > value or name == "cover_scale"
+    biased = CorrectedStageRadius(**base, bellman_error=0.1)(1)
+    assert math.sqrt(biased) - math.sqrt(value) == pytest.approx(2 * math.sqrt(6000) * 0.1)
+
+
+def test_the_bound_for_a_known_representation_at_a_point_computed_by_hand():
+    value = known_representation_theorem_1(BanditSize(2, 1, 300), squared_radius=7.0, ridge=0.5)
+    total = 2 * 2 * math.log(1 + 600)
+    assert value == pytest.approx(2 * math.sqrt(7 * 300 * total) + 2 * total)
 
 
 def test_the_printed_stage_radius_grows_like_the_root_of_the_samples_and_the_corrected_like_a_log():
@@ -149,6 +165,8 @@ def test_the_linear_rates_and_the_gain_of_sharing():
             "failure_probability",
         ),
         (lambda: PrintedStageRadius(**(STAGE | {"num_episodes": 0})), "num_episodes"),
+        (lambda: linear_rates(BanditSize(2, 5, 10), input_dim=3), "at most as many features"),
+        (lambda: BanditSize(2.5, 1, 1), "num_tasks"),
         (lambda: sharing_gain(SIZE, log_covering_number=-1.0), "log_covering_number"),
     ],
 )

@@ -250,7 +250,7 @@ def test_larger_problems_are_refused_with_the_limit_and_a_way_out(shape):
         ([[0.0, 1.0]], -1.0, "scale must be positive"),
         ([[0.0, 1.0]], float("nan"), "scale must be positive"),
         (np.zeros((0, 3)), 1.0, "at least one function"),
-        (np.zeros((3, 0)), 1.0, "at least one function, one input"),
+        (np.zeros((3, 0)), 1.0, "at least one function and one input"),
         (np.zeros(3), 1.0, r"table \[function, input\]"),
         ([[0.0, float("nan")]], 1.0, "must be finite"),
         ([[0.0, float("inf")]], 1.0, "must be finite"),
@@ -273,7 +273,7 @@ def test_inputs_that_do_not_exist_and_empty_searches_are_refused():
         is_independent(values, [3], 0, 1.0)
     with pytest.raises(InvalidInputError, match="beam_width must be positive"):
         eluder_lower_bound(values, 1.0, random_stream(0, "search"), beam_width=0)
-    with pytest.raises(InvalidInputError, match="num_tasks must be positive"):
+    with pytest.raises(InvalidInputError, match="num_tasks must be a whole number"):
         lemma_2_example(0)
     with pytest.raises(InvalidInputError, match="representation, head, input"):
         sum_class(values, 2)

@@ -107,3 +107,12 @@ def test_matrices_that_are_no_gram_are_refused(gram, message):
         is_independent_linear(np.ones(2), gram, 0.5, 1.0)
     with pytest.raises(InvalidInputError, match="norm_bound"):
         is_independent_linear(np.ones(2), np.eye(2), 0.5, -1.0)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_an_input_that_was_seen_is_not_independent_of_itself(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=4)
+    found = is_independent_linear(x, np.outer(x, x), 0.1, 10.0)
+    assert found.largest_difference == pytest.approx(0.1, rel=1e-6)
+    assert is_independent_linear(np.zeros(4), np.outer(x, x), 0.1, 10.0).largest_difference == 0

@@ -69,12 +69,10 @@ def _lemma_1_radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRad
     # A finite class covers itself, so nothing is lost to a scale.
     scale = 0.0 if isinstance(known, FiniteClass) else COVER_SCALE
     sizes = (world.num_tasks, world.truth.heads.shape[1])
+    log_number = known.log_covering_number(scale)
     if config.radius == "printed":
-        return PrintedRadius(*sizes, known.log_covering_number(scale), scale)
-    log_number = known.log_covering_number(scale / 2**0.5)
-    return CorrectedRadius(
-        *sizes, log_number, scale, noise_scale=world.noise_scale, ridge=config.ridge
-    )
+        return PrintedRadius(*sizes, log_number, scale)
+    return CorrectedRadius(*sizes, log_number, scale, world.noise_scale, config.ridge)
 
 
 def _gfucb(config: AgentConfig, world: BanditEnvironment, seed: int) -> BanditAgent:

@@ -17,7 +17,11 @@ from gfucb.experiments.agent_table import make_agent
 from gfucb.experiments.config import RunConfig, make_world
 from gfucb.experiments.records import load_config, read_provenance, read_rows
 from gfucb.functions import FiniteClass
-from gfucb.theory.bounds import printed_theorem_1, repaired_theorem_1
+from gfucb.theory.bounds import (
+    known_representation_theorem_1,
+    printed_theorem_1,
+    repaired_theorem_1,
+)
 from gfucb.theory.promises import TheoryProblem
 
 WIDTHS = (0.5, 1.0, 2.0)
@@ -39,11 +43,17 @@ class RunAudit:
     Attributes:
         misses: rounds in which the truth was not in the confidence set.
         tightest: largest squared distance of the truth over the squared radius; above 1, a miss.
-        hopeless: rounds in which the optimistic value was below the truth's best, although the
-            truth was in the set: an exact solver never is.
-        wide_rounds: empty where widths have no closed form.
+        not_optimistic: rounds in which the optimistic value was below the truth's best, although
+            the truth was in the set: never so for an exact solver.
+        beyond_width: rounds in which the regret exceeded the width of the set, although the truth
+            was in it, against Lemma 0; None where widths have no closed form.
+        wide_rounds: Lemma 2 at several widths; empty where widths have no closed form.
         regret: summed over tasks and rounds.
-        repaired_bound, printed_bound: Theorem 1 with the radius of the run, and as printed.
+        trivial_bound: 2 M T; a bound above it says nothing.
+        repaired_bound: Theorem 1 as it holds: with one representation for the sets as they are,
+            with several for heads of norm at most sqrt(k), which the sets do not enforce.
+        printed_bound: Theorem 1 as printed.
+        squared_radius, ridge, dimension: the beta_T, ridge and dimension in `repaired_bound`.
     """
 
     agent: str
@@ -51,16 +61,25 @@ class RunAudit:
     rounds: int
     misses: int
     tightest: float
-    hopeless: int
+    not_optimistic: int
+    beyond_width: int | None
     wide_rounds: tuple[WideRounds, ...]
     regret: float
+    trivial_bound: float
     repaired_bound: float
     printed_bound: float
+    squared_radius: float
+    ridge: float
+    dimension: float
 
     @property
-    def within_lemma_2(self) -> bool:
-        """Whether no width was exceeded more often than the lemma allows."""
-        return all(wide.count <= wide.allowed for wide in self.wide_rounds)
+    def lemma_2(self) -> str:
+        """`kept`, `broken`, or `vacuous` where it allows every round to be wide."""
+        if any(wide.count > wide.allowed for wide in self.wide_rounds):
+            return "broken"
+        if all(wide.allowed >= self.rounds for wide in self.wide_rounds):
+            return "vacuous"
+        return "kept"
 
 
 @dataclass(frozen=True)
@@ -95,7 +114,10 @@ def audit_run(folder: Path) -> RunAudit:
 
 
 def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
-    """Play a config again, looking at every confidence set; return the audit and the regrets."""
+    """Play a config again, looking at every confidence set; return the audit and the regrets.
+
+    Costs about twice the run: a set, its width and the truth's distance in every round.
+    """
     world = make_world(config.world, config.seed)
     agent = make_agent(config.agent, world, config.seed)
     if not isinstance(world, SyntheticBandit) or not isinstance(agent, GFUCB):
@@ -115,9 +137,12 @@ def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
         if confidence_set.members is not None:
             widths.append(confidence_set.joint_width(decision.inputs, decision.tasks))
         regrets.append(float(round_.regrets(decision.actions).mean()))
-    problem = theory_problem(world, config.num_rounds)
-    last_radius = agent.squared_radius(config.num_rounds)
     covered = [distance <= 1 + 1e-9 for distance in distances]
+    totals = [world.num_tasks * regret for regret in regrets]
+    beyond = [c and r > w + 1e-9 for c, r, w in zip(covered, totals, widths, strict=False)]
+    problem = theory_problem(world, config)
+    last_radius = agent.squared_radius(config.num_rounds)
+    dimension, bound = _repaired(problem, last_radius)
     return (
         RunAudit(
             agent=config.agent.name,
@@ -125,23 +150,40 @@ def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
             rounds=config.num_rounds,
             misses=covered.count(False),
             tightest=max(distances),
-            hopeless=sum(c and gap < -1e-9 for c, gap in zip(covered, gaps, strict=True)),
+            not_optimistic=sum(c and gap < -1e-9 for c, gap in zip(covered, gaps, strict=True)),
+            beyond_width=sum(beyond) if widths else None,
             wide_rounds=_wide_rounds(widths, problem, last_radius),
-            regret=world.num_tasks * sum(regrets),
-            repaired_bound=repaired_theorem_1(
-                problem.size,
-                generalised_dimension=problem.generalised_dimension(),
-                squared_radius=last_radius,
-                value_bound=math.sqrt(problem.feature_dim),
-            ),
+            regret=sum(totals),
+            trivial_bound=2.0 * world.num_tasks * config.num_rounds,
+            repaired_bound=bound,
             printed_bound=printed_theorem_1(
                 problem.size,
                 eluder_dimension=problem.eluder_dimension(problem.size.cover_scale),
                 squared_radius=problem.printed_radius(config.num_rounds),
             ),
+            squared_radius=last_radius,
+            ridge=config.agent.ridge,
+            dimension=dimension,
         ),
         regrets,
     )
+
+
+def _repaired(problem: TheoryProblem, squared_radius: float) -> tuple[float, float]:
+    """The dimension and the bound of Theorem 1 as it holds."""
+    if problem.kind == "finite" and problem.num_representations == 1:
+        bound = known_representation_theorem_1(
+            problem.size, squared_radius=squared_radius, ridge=problem.ridge
+        )
+        return float(problem.feature_dim), bound
+    dimension = problem.generalised_dimension()
+    bound = repaired_theorem_1(
+        problem.size,
+        generalised_dimension=dimension,
+        squared_radius=squared_radius,
+        value_bound=math.sqrt(problem.feature_dim),
+    )
+    return dimension, bound
 
 
 def _optimism_gap(agent: GFUCB, round_: BanditRound) -> float:
@@ -151,17 +193,18 @@ def _optimism_gap(agent: GFUCB, round_: BanditRound) -> float:
     return float(hoped.values.sum() - round_.mean_rewards.max(dim=1).values.sum())
 
 
-def theory_problem(world: SyntheticBandit, num_rounds: int) -> TheoryProblem:
+def theory_problem(world: SyntheticBandit, config: RunConfig) -> TheoryProblem:
     """The world as the theory sees it."""
     known = world.representation_class
     return TheoryProblem(
         kind="finite" if isinstance(known, FiniteClass) else "linear",
         num_tasks=world.num_tasks,
         feature_dim=world.truth.heads.shape[1],
-        num_rounds=num_rounds,
+        num_rounds=config.num_rounds,
         num_representations=len(known.members) if isinstance(known, FiniteClass) else 1,
         input_dim=world.input_dim,
         noise_scale=world.noise_scale,
+        ridge=config.agent.ridge,
     )
 
 

@@ -6,6 +6,7 @@ from gfucb.theory.bounds import (
     LinearRates,
     MDPSize,
     finite_generalised_dimension,
+    known_representation_theorem_1,
     linear_generalised_dimension,
     linear_rates,
     printed_theorem_1,
@@ -13,7 +14,7 @@ from gfucb.theory.bounds import (
     repaired_theorem_1,
     repaired_theorem_2,
     sharing_gain,
-    single_task_theorem_1,
+    sum_class_theorem_1,
 )
 from gfucb.theory.covering import (
     covering_bounds,
@@ -87,6 +88,7 @@ __all__ = [
     "inherent_bellman_error",
     "is_independent",
     "is_independent_linear",
+    "known_representation_theorem_1",
     "lemma_2_example",
     "linear_eluder_bound",
     "linear_generalised_dimension",
@@ -104,6 +106,6 @@ __all__ = [
     "repaired_theorem_1",
     "repaired_theorem_2",
     "sharing_gain",
-    "single_task_theorem_1",
     "sum_class",
+    "sum_class_theorem_1",
 ]

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gfucb.errors import InvalidInputError
 from gfucb.theory.requirements import (
+    require_counts,
     require_not_negative,
     require_positive,
     require_probability,
@@ -27,7 +29,7 @@ class BanditSize:
     """T."""
 
     def __post_init__(self) -> None:
-        require_positive(
+        require_counts(
             num_tasks=self.num_tasks, feature_dim=self.feature_dim, num_rounds=self.num_rounds
         )
 
@@ -50,7 +52,7 @@ def printed_theorem_1(size: BanditSize, *, eluder_dimension: float, squared_radi
     return 1 / rounds + min(eluder_dimension, rounds) + 4 * root
 
 
-def single_task_theorem_1(
+def sum_class_theorem_1(
     size: BanditSize, *, eluder_dimension: float, squared_radius: float, scale: float
 ) -> float:
     """T alpha + 2 M min(d, T) + 4 sqrt(M d beta_T T), d the dimension of the sum class.
@@ -82,13 +84,31 @@ def repaired_theorem_1(
     of squared radius beta are within 4 beta of each other, so on the event that the truth is
     inside, sum_i (f_t - truth)_i <= sqrt(sum_i D_i^2) sqrt(M lambda + 4 beta); Cauchy and
     Schwarz over t give the first term; the second counts inputs with D > 1, each worth at most
-    2 B when members satisfy |f| <= B.
+    2 B when members satisfy |f| <= B. (After Gentile et al. 2022 and Agarwal et al. 2023, whose
+    D^2 it is; the sum over tasks is ours.)
     """
     require_positive(regulariser=regulariser, value_bound=value_bound)
     require_not_negative(generalised_dimension=generalised_dimension, squared_radius=squared_radius)
     total = size.num_tasks * generalised_dimension
     spread = size.num_tasks * regulariser + 4 * squared_radius
     return math.sqrt(size.num_rounds * total * spread) + 2 * value_bound * total
+
+
+def known_representation_theorem_1(
+    size: BanditSize, *, squared_radius: float, ridge: float
+) -> float:
+    """2 sqrt(beta_T T M d) + 2 M d,  d = 2 k log(1 + T / (k ridge)): one representation, known.
+
+    For the sets of this library, whose norm V = Phi^T Phi + ridge I bounds the heads by itself:
+    the optimistic heads and the truth's are within 2 sqrt(beta) in that norm, and the elliptical
+    potential of a task is at most d (Abbasi-Yadkori, Pal and Szepesvari 2011, as recalled).
+    Assumes |phi| <= 1 and rewards in [-1, 1] on average.
+    """
+    require_positive(ridge=ridge)
+    require_not_negative(squared_radius=squared_radius)
+    k, rounds = size.feature_dim, size.num_rounds
+    total = size.num_tasks * 2 * k * math.log1p(rounds / (k * ridge))
+    return 2 * math.sqrt(squared_radius * rounds * total) + 2 * total
 
 
 def linear_generalised_dimension(
@@ -144,7 +164,7 @@ class MDPSize:
     """H."""
 
     def __post_init__(self) -> None:
-        require_positive(
+        require_counts(
             num_tasks=self.num_tasks, num_episodes=self.num_episodes, horizon=self.horizon
         )
 
@@ -223,7 +243,12 @@ class LinearRates:
 
 def linear_rates(size: BanditSize, *, input_dim: int) -> LinearRates:
     """The rates of `LinearRates` for a problem of this size."""
-    require_positive(input_dim=input_dim)
+    require_counts(input_dim=input_dim)
+    if size.feature_dim > input_dim:
+        raise InvalidInputError(
+            f"a linear representation has at most as many features as inputs, got feature_dim="
+            f"{size.feature_dim} and input_dim={input_dim}"
+        )
     tasks, k, rounds = size.num_tasks, size.feature_dim, size.num_rounds
     shared = math.sqrt(tasks * rounds * input_dim * (tasks * k + input_dim * k))
     lower = k * tasks * math.sqrt(rounds) + input_dim * math.sqrt(k * tasks * rounds)

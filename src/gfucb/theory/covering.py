@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gfucb.errors import InvalidInputError
 from gfucb.theory.finite_classes import Floats, Table, finite_table
-from gfucb.theory.requirements import require_not_negative, require_positive
+from gfucb.theory.requirements import require_counts, require_not_negative, require_positive
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def linear_log_covering(
     The volume bound for a ball of radius R in k d dimensions (Vershynin 2018, corollary
     4.2.13): a change of B by scale / C in Frobenius norm changes no feature by more than scale.
     """
+    require_counts(feature_dim=feature_dim, input_dim=input_dim)
     return lipschitz_log_covering(
         feature_dim * input_dim, scale, norm_bound=norm_bound, lipschitz=input_bound
     )

@@ -19,7 +19,7 @@ from gfucb.errors import InvalidInputError
 from gfucb.seeding import random_stream
 from gfucb.theory.beam_search import BeamSearch
 from gfucb.theory.finite_classes import Floats, Table, finite_table, values_and_scale
-from gfucb.theory.requirements import require_positive
+from gfucb.theory.requirements import require_counts, require_positive
 from gfucb.theory.subset_search import (
     Chain,
     candidate_cuts,
@@ -31,6 +31,8 @@ from gfucb.theory.subset_search import (
 # The sizes the exact search accepts: 2^16 subsets, about 8000 pairs.
 MAX_INPUTS = 16
 MAX_FUNCTIONS = 128
+# Numbers `sum_class` builds at most.
+MAX_SUMS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,14 @@ def sum_class(values: Table, num_tasks: int) -> Floats:
     Returns:
         [member, tuple of inputs], tuples (x_1, ..., x_M) in lexicographic order.
     """
-    require_positive(num_tasks=num_tasks)
+    require_counts(num_tasks=num_tasks)
     table = finite_table(values, "representation", "head", "input")
+    size = len(table) * (table.shape[1] * table.shape[2]) ** num_tasks
+    if size > MAX_SUMS:
+        raise InvalidInputError(
+            f"the sum class of {num_tasks} tasks has {size:.3g} values and at most {MAX_SUMS} are "
+            "built; take fewer heads, inputs or tasks"
+        )
     sums = table
     for _ in range(num_tasks - 1):
         sums = sums[:, :, None, :, None] + table[:, None, :, None, :]

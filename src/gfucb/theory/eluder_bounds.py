@@ -115,7 +115,7 @@ def is_independent_linear(
         norm_bound: S, the radius of the ball of functions; differences have radius 2 S.
     """
     require_positive(scale=scale, norm_bound=norm_bound)
-    vector = finite_table(np.reshape(np.asarray(x), (1, -1)), "one", "input dim")[0]
+    vector = finite_table(x, "input dim")
     eigenvalues, basis = np.linalg.eigh(semidefinite(gram, len(vector)))
     weights = (basis.T @ vector) ** 2
     data, ball = eigenvalues.clip(min=0) / scale**2, 1 / (4 * norm_bound**2)
@@ -125,7 +125,11 @@ def is_independent_linear(
 
 def smallest_dual(weights: Floats, data: Floats, ball: float) -> float:
     """Minimum over l in [0, 1] of  sum_j weights_j / (l data_j + (1 - l) ball)."""
-    weights, data = weights[weights > 0], data[weights > 0]
+    # Directions the input has by rounding only would make the dual blow up near l = 1.
+    real = weights > ROUNDING**2 * weights.sum()
+    weights, data = weights[real], data[real]
+    if not len(weights):
+        return 0.0
 
     def slope(share: float) -> float:
         return float((weights * (ball - data) / (share * data + (1 - share) * ball) ** 2).sum())
@@ -135,7 +139,8 @@ def smallest_dual(weights: Floats, data: Floats, ball: float) -> float:
     elif data.min() > 0 and slope(1.0) <= 0:
         share = 1.0
     else:
-        share = brentq(slope, 0.0, 1.0 if data.min() > 0 else 1 - 1e-15, xtol=1e-16)
+        end = 1.0 if data.min() > 0 else 1 - 1e-15
+        share = end if slope(end) <= 0 else brentq(slope, 0.0, end, xtol=1e-16)
     return float((weights / (share * data + (1 - share) * ball)).sum())
 
 

@@ -12,23 +12,36 @@ from gfucb.errors import InvalidInputError
 from gfucb.theory.requirements import require_positive
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+# Squares of larger numbers overflow when they are added up.
+LARGEST_VALUE = 1e100
 # What callers may pass for a table of values.
-Table: TypeAlias = Tensor | Floats | list[list[float]]
+Table: TypeAlias = Tensor | Floats | list[list[float]] | list[float]
 
 
 def finite_table(values: Table, *axes: str) -> Floats:
     """`values` as float64 with the named axes; refuses other shapes, empty classes and NaN."""
-    table = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    table = table.astype(np.float64)
     named = f"[{', '.join(axes)}]"
-    if table.ndim != len(axes):
-        raise InvalidInputError(f"a class is a table {named}, got shape {list(table.shape)}")
-    if 0 in table.shape:
+    try:
+        table = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+        if np.iscomplexobj(table):
+            raise TypeError("complex numbers")
+        table = table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"values {named} must be real numbers: {error}") from error
+    if table.size == 0:
         raise InvalidInputError(
-            f"a class needs at least one {', one '.join(axes)}, got shape {list(table.shape)}"
+            f"values {named} are empty: there must be at least one {' and one '.join(axes)}, "
+            f"got shape {list(table.shape)}"
         )
+    if table.ndim != len(axes):
+        raise InvalidInputError(f"values must be a table {named}, got shape {list(table.shape)}")
     if not np.isfinite(table).all():
         raise InvalidInputError(f"values {named} must be finite, got NaN or infinity")
+    if float(np.abs(table).max()) > LARGEST_VALUE:
+        raise InvalidInputError(
+            f"values {named} reach {np.abs(table).max():.3g}, whose squares cannot be summed; "
+            "rescale them together with the scale"
+        )
     return table
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from gfucb.errors import InvalidInputError, lookup
 from gfucb.theory.bounds import (
     BanditSize,
     MDPSize,
@@ -18,6 +19,7 @@ from gfucb.theory.bounds import (
     repaired_theorem_2,
     sharing_gain,
 )
+from gfucb.theory.covering import linear_log_covering
 from gfucb.theory.eluder_bounds import linear_eluder_bound
 from gfucb.theory.radii import (
     CorrectedRadius,
@@ -25,7 +27,12 @@ from gfucb.theory.radii import (
     PrintedRadius,
     PrintedStageRadius,
 )
-from gfucb.theory.requirements import require_positive, require_probability
+from gfucb.theory.requirements import (
+    require_counts,
+    require_not_negative,
+    require_positive,
+    require_probability,
+)
 
 
 @dataclass(frozen=True)
@@ -35,30 +42,43 @@ class TheoryProblem:
     kind: Literal["finite", "linear"] = "finite"
     """finite: a list of representations. linear: x -> B x with orthonormal rows."""
     num_tasks: int = 10
-    """M."""
+    """M, the number of tasks."""
     feature_dim: int = 2
-    """k."""
+    """k, the number of features of a representation."""
     num_rounds: int = 1000
-    """T, rounds or episodes."""
+    """T, the number of rounds or episodes."""
     num_representations: int = 8
-    """Finite class: its size."""
+    """Finite class: how many representations it lists (the linear class ignores it)."""
     input_dim: int = 6
-    """Linear class: d."""
+    """Linear class: d, the number of inputs (the finite class ignores it)."""
     noise_scale: float = 0.1
     """Standard deviation of the rewards (the printed radius assumes 1)."""
+    ridge: float = 0.1
+    """Penalty on heads in fit and set (the printed radius has none)."""
     failure_probability: float = 0.05
-    """delta."""
+    """delta, the probability with which the promises may fail."""
     horizon: int = 5
     """H, for the MDP part."""
     bellman_error: float = 0.0
     """I, the inherent Bellman error, for the MDP part."""
 
     def __post_init__(self) -> None:
-        require_positive(
+        lookup({"finite": None, "linear": None}, self.kind, "class")
+        require_counts(
+            num_tasks=self.num_tasks,
+            feature_dim=self.feature_dim,
+            num_rounds=self.num_rounds,
             num_representations=self.num_representations,
             input_dim=self.input_dim,
-            noise_scale=self.noise_scale,
+            horizon=self.horizon,
         )
+        require_positive(noise_scale=self.noise_scale, ridge=self.ridge)
+        require_not_negative(bellman_error=self.bellman_error)
+        if self.kind == "linear" and self.feature_dim > self.input_dim:
+            raise InvalidInputError(
+                "a linear representation has at most as many features as inputs, got feature_dim="
+                f"{self.feature_dim} and input_dim={self.input_dim}"
+            )
         require_probability(failure_probability=self.failure_probability)
 
     @property
@@ -70,8 +90,8 @@ class TheoryProblem:
         """Log N(Phi, scale): log of the list, or k d log(1 + 2 sqrt(k) / scale)."""
         if self.kind == "finite":
             return math.log(self.num_representations)
-        dimensions = self.feature_dim * self.input_dim
-        return dimensions * math.log1p(2 * math.sqrt(self.feature_dim) / scale)
+        root = math.sqrt(self.feature_dim)
+        return linear_log_covering(self.feature_dim, self.input_dim, scale, norm_bound=root)
 
     def eluder_dimension(self, scale: float) -> float:
         """Upper bound for one task's class; a finite list counts every pair of its members."""
@@ -97,15 +117,16 @@ class TheoryProblem:
         )(round_index)
 
     def corrected_radius(self, round_index: int) -> float:
-        """beta_t of Lemma 1 as it holds, for the noise of this problem and no ridge."""
+        """beta_t of Lemma 1 as it holds, for the noise and the ridge of this problem."""
         scale, size = self.size.cover_scale, self.size
         return CorrectedRadius(
             num_tasks=size.num_tasks,
             feature_dim=size.feature_dim,
-            log_covering_number=self.log_covering_number(scale / math.sqrt(2)),
+            log_covering_number=self.log_covering_number(scale),
             # A finite class covers itself, so nothing is lost to a scale.
             cover_scale=0.0 if self.kind == "finite" else scale,
             noise_scale=self.noise_scale,
+            ridge=self.ridge,
             failure_probability=self.failure_probability,
         )(round_index)
 
@@ -173,11 +194,10 @@ def _bandit_promises(problem: TheoryProblem) -> list[Promise]:
         size,
         generalised_dimension=problem.generalised_dimension(),
         squared_radius=corrected,
-        value_bound=math.sqrt(size.feature_dim),
     )
     lines = [
         Promise("beta_T, Lemma 1", printed, corrected, "squared radius; printed for noise 1"),
-        Promise("regret, Theorem 1", regret_printed, regret, "all tasks, T rounds"),
+        Promise("regret, Theorem 1", regret_printed, regret, "all tasks; |f| <= 1, |w| <= sqrt(k)"),
         Promise(
             "regret, trivial", None, 2.0 * size.num_tasks * rounds, "2 M T: every action worst"
         ),
@@ -209,7 +229,7 @@ def _mdp_promises(problem: TheoryProblem) -> list[Promise]:
     corrected = CorrectedStageRadius(
         **common,
         horizon=problem.horizon,
-        log_covering_number=problem.log_covering_number(scale / math.sqrt(2)),
+        log_covering_number=problem.log_covering_number(scale),
         cover_scale=scale,
         head_bound=math.sqrt(size.feature_dim),
         bellman_error=error,

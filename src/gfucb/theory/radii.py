@@ -14,6 +14,7 @@ from gfucb.theory.requirements import (
     require_not_negative,
     require_positive,
     require_probability,
+    require_round,
 )
 
 
@@ -45,6 +46,7 @@ class PrintedRadius:
 
     def __call__(self, round_index: int) -> float:
         """The printed formula at t."""
+        require_round(round_index)
         heads, samples = self.num_tasks * self.feature_dim, self.num_tasks * round_index
         log_inverse = math.log(1 / self.failure_probability)
         discretisation = samples + math.log(2 * samples * round_index) + log_inverse
@@ -59,17 +61,23 @@ class PrintedRadius:
 class CorrectedRadius:
     """beta_t that holds for noise of scale sigma, adaptive data and all t, with prob. 1 - delta.
 
-        a^2 = sigma^2 [ 2 M k log(1 + t / sigma^2) + 4 log N + 2 log(2 / delta) ]
-        e   = alpha sqrt(2 k M t)
-        n   = sigma sqrt(M t + 2 sqrt(M t L) + 2 L),   L = log(pi^2 t^2 / (3 delta))
-        beta_t = 8 a^2 + 4 (a + n) e + 2 optimisation_error + 6 k M ridge
+        a^2 = sigma^2 [ 2 M k log(1 + t / (k ridge)) + 4 log N + 2 log(2 / delta) ]
+        n = sigma sqrt(M t + 2 sqrt(M t L) + 2 L),   L = log(pi^2 t^2 / (3 delta))
+        c = alpha sqrt(t / ridge),   b = a (1 + c) + n c
+        beta_t = 6 b^2 + 6 k M ridge + 2 optimisation_error
 
-    The tail is that of the self-normalised martingale bound (Abbasi-Yadkori et al. 2011), at
-    the price of log(1 + t / sigma^2) beside M k.
+    It assumes of the truth |w| <= sqrt(k) and |phi| <= 1, and nothing of the fit's heads: the
+    ridge of the fit and of the set takes the place of a bound on them. With f the fit, g the
+    truth, x = |f - g| on the data and z^2 = x^2 + ridge (|W_f|^2 + |W_g|^2):
 
-    The last term pays for the ridge: the fit minimises error + ridge |W|^2, which may exceed
-    the truth's error by k M ridge (twice that in beta), and the truth's heads may be
-    2 sqrt(k) from their anchor. Heads are assumed to satisfy |w| <= sqrt(k), features |phi| <= 1.
+    1. The fit's penalised error is at most the truth's, so x^2 + ridge |W_f|^2 is at most
+       2 <noise, f - g> + ridge |W_g|^2.
+    2. f - g is linear in [phi_f ; phi_g], so by the self-normalised martingale bound
+       (Abbasi-Yadkori et al. 2011), over a cover of Phi and with that same ridge,
+       <noise, f - g> <= a z; leaving the cover by alpha costs (a + n) c z.
+    3. Hence z^2 <= 2 b z + 2 k M ridge, and z^2 <= 4 b^2 + 4 k M ridge.
+    4. The anchor of the truth is its own ridge fit, within (a + sqrt(k M ridge))^2, which is at
+       most 2 a^2 + 2 k M ridge.
     """
 
     # Paper: Lemma 1 takes the noise scale to be 1, a chi-square tail that is too thin, and treats
@@ -77,51 +85,48 @@ class CorrectedRadius:
     num_tasks: int
     feature_dim: int
     log_covering_number: float
-    """log N(Phi, cover_scale / sqrt(2))."""
+    """log N(Phi, cover_scale)."""
     cover_scale: float
     """alpha; 0 for a finite class, which covers itself."""
     noise_scale: float
     """sigma: the noise is sigma-sub-Gaussian."""
+    ridge: float
+    """The ridge of the fit and of the confidence set."""
     failure_probability: float = 0.05
     """delta."""
-    ridge: float = 0.0
-    """The ridge of the fit and of the confidence set."""
     optimisation_error: float = 0.0
     """How far the fit's penalised error may be above the smallest possible."""
 
     def __post_init__(self) -> None:
         require_positive(
-            num_tasks=self.num_tasks, feature_dim=self.feature_dim, noise_scale=self.noise_scale
+            num_tasks=self.num_tasks,
+            feature_dim=self.feature_dim,
+            noise_scale=self.noise_scale,
+            ridge=self.ridge,
         )
         require_not_negative(
             log_covering_number=self.log_covering_number,
             cover_scale=self.cover_scale,
-            ridge=self.ridge,
             optimisation_error=self.optimisation_error,
         )
         require_probability(failure_probability=self.failure_probability)
 
     def __call__(self, round_index: int) -> float:
         """The corrected formula at t."""
-        variance, samples = self.noise_scale**2, self.num_tasks * round_index
-        heads = self.num_tasks * self.feature_dim
-        a = math.sqrt(
-            variance
-            * (
-                2 * heads * math.log1p(round_index / variance)
-                + 4 * self.log_covering_number
-                + 2 * math.log(2 / self.failure_probability)
-            )
+        require_round(round_index)
+        heads, samples = self.num_tasks * self.feature_dim, self.num_tasks * round_index
+        a = self.noise_scale * math.sqrt(
+            2 * heads * math.log1p(round_index / (self.feature_dim * self.ridge))
+            + 4 * self.log_covering_number
+            + 2 * math.log(2 / self.failure_probability)
         )
         log_term = math.log(math.pi**2 * round_index**2 / (3 * self.failure_probability))
-        noise = math.sqrt(variance * (samples + 2 * math.sqrt(samples * log_term) + 2 * log_term))
-        cover = self.cover_scale * math.sqrt(2 * heads * round_index)
-        return (
-            8 * a**2
-            + 4 * (a + noise) * cover
-            + 2 * self.optimisation_error
-            + 6 * heads * self.ridge
+        noise = self.noise_scale * math.sqrt(
+            samples + 2 * math.sqrt(samples * log_term) + 2 * log_term
         )
+        cover = self.cover_scale * math.sqrt(round_index / self.ridge)
+        b = a * (1 + cover) + noise * cover
+        return 6 * b**2 + 6 * heads * self.ridge + 2 * self.optimisation_error
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,7 @@ class PrintedStageRadius:
 
     def __call__(self, round_index: int) -> float:
         """The printed formula; it depends on T and not on the episode."""
+        require_round(round_index)
         heads = self.num_tasks * self.feature_dim
         logs = self.log_covering_number + math.log(1 / self.failure_probability)
         first = math.sqrt(2 * heads + logs) + 1
@@ -167,15 +173,16 @@ class PrintedStageRadius:
 class CorrectedStageRadius:
     """beta_{h,t} that holds for a stage of M episodic MDPs, all stages and episodes at once.
 
-        a^2 = 2 M k log(1 + T) + 6 log N + 2 M k log(1 + 2 D / alpha) + 2 log(2 H / delta)
-        L = log(pi^2 T^2 / (3 delta)),   n = sqrt(M T + 2 sqrt(M T L) + 2 L)
-        e = alpha sqrt(2 k M T)
-        B_1 = a + 2 alpha sqrt(k M T),   B_2 = a (e + sqrt(2 M)) + n e
+        a^2 = 2 M k log(1 + T D^2 / k) + 6 log N + 2 M k log(1 + 2 D / alpha) + 2 log(2 H / delta)
+        e = alpha D sqrt(2 M T),   B_1 = a + 2 alpha (1 + D) sqrt(M T)
+        B_2 = a (e + sqrt(2 M)) + sqrt(M T) e
         beta = (2 B_1 + 2 sqrt(M T) I + sqrt(2 B_2))^2
 
-    The derivation of `CorrectedRadius` for noise bounded by 1, with a cover of the next stage's
-    value functions (one more log N, and the heads: M k log(1 + 2 D / alpha)) and a union over
-    stages; x^2 <= 2 (B_1 + sqrt(M T) I) x + 2 B_2 then gives the last line.
+    For noise bounded by 1 and heads |theta| <= D: the self-normalised bound with ridge 1 / D^2
+    on [phi_f ; phi_g], a cover of Phi for the fit, the best fit and the next stage's values (3
+    log N, twice), of the next stage's heads (M k log(1 + 2 D / alpha)), and a union over stages.
+    Leaving the cover costs e in the functions and alpha (1 + D) in the next values. Then
+    x^2 <= 2 (B_1 + sqrt(M T) I) x + 2 B_2 gives the last line.
     """
 
     num_tasks: int
@@ -183,7 +190,7 @@ class CorrectedStageRadius:
     num_episodes: int
     horizon: int
     log_covering_number: float
-    """log N(Phi, cover_scale / sqrt(2))."""
+    """log N(Phi, cover_scale)."""
     cover_scale: float
     """alpha; the paper takes 1 / (k M T)."""
     head_bound: float
@@ -206,18 +213,18 @@ class CorrectedStageRadius:
 
     def __call__(self, round_index: int) -> float:
         """The corrected formula for T episodes; it does not depend on the episode."""
+        require_round(round_index)
         heads, samples = self.num_tasks * self.feature_dim, self.num_tasks * self.num_episodes
+        bound, scale = self.head_bound, self.cover_scale
         a = math.sqrt(
-            2 * heads * math.log1p(self.num_episodes)
+            2 * heads * math.log1p(self.num_episodes * bound**2 / self.feature_dim)
             + 6 * self.log_covering_number
-            + 2 * heads * math.log1p(2 * self.head_bound / self.cover_scale)
+            + 2 * heads * math.log1p(2 * bound / scale)
             + 2 * math.log(2 * self.horizon / self.failure_probability)
         )
-        log_term = math.log(math.pi**2 * self.num_episodes**2 / (3 * self.failure_probability))
-        noise = math.sqrt(samples + 2 * math.sqrt(samples * log_term) + 2 * log_term)
-        cover = self.cover_scale * math.sqrt(2 * self.feature_dim * samples)
-        first = a + 2 * self.cover_scale * math.sqrt(self.feature_dim * samples)
-        second = a * (cover + math.sqrt(2 * self.num_tasks)) + noise * cover
+        cover = scale * bound * math.sqrt(2 * samples)
+        first = a + 2 * scale * (1 + bound) * math.sqrt(samples)
+        second = a * (cover + math.sqrt(2 * self.num_tasks)) + math.sqrt(samples) * cover
         bias = math.sqrt(samples) * self.bellman_error
         return (2 * first + 2 * bias + math.sqrt(2 * second)) ** 2
 

@@ -107,12 +107,12 @@ def linear_mdp_stage(
     """Draw tasks with P = sum_j phi_j mu_j and r = phi^T rho, then turn the dial `mix`.
 
     With features in the simplex, anchor distributions mu_j over next states and rho in
-    [0, reward_range]^k, T Q' = phi^T (rho + mu V') for every Q': the inherent Bellman error
-    is zero whatever the next class (Jin et al., 2020). The dial replaces
-    (P, r) by (1 - xi) (P, r) + xi (P', r') with an arbitrary other stage, of the same seed at
-    every xi. The residual xi (T' Q' - T Q') is at most xi when backups stay in [0, 1], that is
-    when the next values are at most 1 - reward_range. The error is non-decreasing in xi, and
-    proportional to xi when the heads of stage h are not bounded.
+    [0, reward_range]^k, T Q' = phi^T (rho + mu V') for every Q' (Jin et al., 2020): the inherent
+    Bellman error is zero whatever the next class, if heads at this stage may be as large as
+    rho + mu V'. The dial replaces (P, r) by (1 - xi) (P, r) + xi (P', r') with an arbitrary other
+    stage, of the same seed at every xi. The residual xi (T' Q' - T Q') is at most xi when backups
+    stay in [0, 1], that is when the next values are at most 1 - reward_range. The error is
+    non-decreasing in xi, and proportional to xi when the heads of stage h are not bounded.
 
     Costs O(tasks * states^2 * actions * features).
     """
