@@ -6,8 +6,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -18,23 +17,27 @@ import gfucb
 from gfucb.errors import GFUCBError, RunFolderError, UnknownNameError, lookup
 
 try:
-    import pandas as pd
     import tyro
-    from rich import box
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.table import Table
 
     from gfucb.environments import fetch_mnist
     from gfucb.experiments.agent_table import AGENTS
-    from gfucb.experiments.audit import Coverage, RunAudit, audit_run
+    from gfucb.experiments.audit import Coverage, audit_run
     from gfucb.experiments.comparison import Comparison, Listener, compare
     from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
     from gfucb.experiments.figures import label, regret_curves
     from gfucb.experiments.presets import PRESETS, preset
     from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
-    from gfucb.experiments.summary import find_runs, load_rows, presentable, summarise
+    from gfucb.experiments.summary import find_runs, load_rows, summarise
+    from gfucb.terminal import (
+        agents_table,
+        audit_table,
+        presets_table,
+        progress,
+        promises_table,
+        summary_table,
+    )
     from gfucb.theory.promises import TheoryProblem, promises
 except ModuleNotFoundError as error:
     raise SystemExit(
@@ -90,7 +93,7 @@ class RunCommand:
         torch.set_num_threads(1)
         config = RunConfig(self.world, self.agent, self.num_rounds, self.seed)
         regret = 0.0
-        with _progress(console, self.agent.name, self.num_rounds) as advance:
+        with progress(console, self.agent.name, self.num_rounds) as advance:
             for row in run(config, self.out, data_dir=self.data_dir):
                 regret = float(row["cumulative_regret"])
                 advance(int(row["round"]))
@@ -136,7 +139,7 @@ class CompareCommand:
             self.num_rounds,
         )
         num_runs = len(self.agents) * len(self.seeds)
-        with _progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
+        with progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
             compare(
                 comparison,
                 self.out,
@@ -156,7 +159,7 @@ class CompareCommand:
         figure = regret_curves(load_rows(self.out))
         figure.savefig(self.out / "regret.png", dpi=160)
         figure.savefig(self.out / "regret.svg")
-        console.print(_summary_table(table, self.num_rounds, self.world.num_tasks))
+        console.print(summary_table(table, self.num_rounds, self.world.num_tasks))
         console.print(f"figure: {self.out / 'regret.png'}", highlight=False)
 
 
@@ -188,10 +191,7 @@ class TheoryCommand:
         """Print the table."""
         _require_place(self.json)
         lines = promises(self.problem)
-        table = Table("quantity", "as printed", "as it holds", "remark", box=box.SIMPLE_HEAD)
-        for line in lines:
-            table.add_row(line.name, _number(line.printed), _number(line.holds), line.remark)
-        console.print(table)
+        console.print(promises_table(lines))
         if self.json is not None:
             content = {
                 "problem": asdict(self.problem),
@@ -226,7 +226,7 @@ class AuditCommand:
         if not audits:
             raise RunFolderError(f"there is no run of gfucb in {self.folder}")
         coverage = Coverage.of(audits)
-        console.print(_audit_table(audits))
+        console.print(audit_table(audits))
         console.print(
             f"the truth was in every set in {coverage.covered} of {coverage.runs} runs "
             f"(95% interval {coverage.low:.3f} to {coverage.high:.3f})",
@@ -256,14 +256,7 @@ class PresetsCommand:
 
     def __call__(self, console: Console) -> None:
         """Print both tables."""
-        presets = Table("preset", "what it is", "tasks", "rounds", "seeds", box=None)
-        for name, entry in PRESETS.items():
-            numbers = (entry.world.num_tasks, entry.num_rounds, len(entry.seeds))
-            presets.add_row(name, entry.description, *(str(n) for n in numbers))
-        agents = Table("agent", "what it is", box=None)
-        for name, agent in AGENTS.items():
-            agents.add_row(name, agent.description)
-        console.print(presets, "", agents)
+        console.print(presets_table(), "", agents_table())
 
 
 Command = (
@@ -348,82 +341,10 @@ def _take_preset(words: list[str]) -> tuple[str | None, list[str]]:
     return None, words
 
 
-def _log_tenths(console: Console, name: str, rounds: int, total: int) -> None:
-    if total >= 10 and rounds % (total // 10) == 0:
-        console.print(f"{name}: round {rounds} of {total}", highlight=False)
-
-
-@contextmanager
-def _progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, ten lines in a log; yields a function of the rounds done."""
-    if not console.is_terminal:
-        yield lambda rounds: _log_tenths(console, name, rounds, total)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed} of {task.total} rounds"),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        bar = progress.add_task(name, total=total)
-        yield lambda rounds: progress.update(bar, completed=rounds)
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _audit_table(audits: Sequence[RunAudit]) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        caption="misses: rounds with the truth outside the set. nearest: its squared distance over "
-        "the radius, at most. Lemma 0: rounds with regret beyond the width. Bounds: Theorem 1 as "
-        "it holds and as printed; above 2 M T they say nothing.",
-    )
-    columns = ("seed", "misses", "nearest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
-    for name in (*columns, "printed"):
-        table.add_column(name, justify="right")
-    for audit in audits:
-        table.add_row(
-            str(audit.seed),
-            f"{audit.misses} of {audit.rounds}",
-            f"{audit.tightest:.3f}",
-            "" if audit.beyond_width is None else str(audit.beyond_width),
-            audit.lemma_2 if audit.wide_rounds else "",
-            f"{audit.regret:.1f}",
-            f"{audit.trivial_bound:.0f}",
-            f"{audit.repaired_bound:.3g}",
-            f"{audit.printed_bound:.3g}",
-        )
-    return table
-
-
 def _require_place(file: Path | None) -> None:
     """Refuse a file that could not be written, before the work is done."""
     if file is not None and not file.parent.is_dir():
         raise RunFolderError(f"there is no folder {file.parent} to write {file.name} into")
-
-
-def _summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
-    """What `compare` prints at its end."""
-    seeds = int(table["seeds"].max())
-    shown = Table(
-        title=f"Regret of one task after {num_rounds} rounds of {num_tasks} tasks",
-        title_style="bold",
-        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; each: regret of a "
-        "decision; late: of one in the last quarter; CPU seconds of a run",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    lines = presentable(table)
-    for name in lines[0]:
-        shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
-    for line in lines:
-        cells = [label(line["agent"]), *list(line.values())[1:]]
-        shown.add_row(*cells, style="bold" if line["agent"] == "gfucb" else None)
-    return shown
 
 
 if __name__ == "__main__":

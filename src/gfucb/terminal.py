@@ -1,0 +1,117 @@
+"""What the command line shows on a terminal: progress and tables. The only file that knows rich."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gfucb.experiments.agent_table import AGENTS
+from gfucb.experiments.audit import RunAudit
+from gfucb.experiments.figures import label
+from gfucb.experiments.presets import PRESETS
+from gfucb.experiments.summary import presentable
+from gfucb.theory.promises import Promise
+
+
+def _log_tenths(console: Console, name: str, rounds: int, total: int) -> None:
+    if total >= 10 and rounds % (total // 10) == 0:
+        console.print(f"{name}: round {rounds} of {total}", highlight=False)
+
+
+@contextmanager
+def progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, ten lines in a log; yields a function of the rounds done."""
+    if not console.is_terminal:
+        yield lambda rounds: _log_tenths(console, name, rounds, total)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} rounds"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        bar = progress.add_task(name, total=total)
+        yield lambda rounds: progress.update(bar, completed=rounds)
+
+
+def promises_table(lines: Sequence[Promise]) -> Table:
+    """What the theory promises, as printed and as it holds."""
+    table = Table("quantity", "as printed", "as it holds", "remark", box=box.SIMPLE_HEAD)
+    for line in lines:
+        table.add_row(line.name, _number(line.printed), _number(line.holds), line.remark)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def audit_table(audits: Sequence[RunAudit]) -> Table:
+    """One line a replayed run."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption="misses: rounds with the truth outside the set. nearest: its squared distance over "
+        "the radius, at most. Lemma 0: rounds with regret beyond the width. Bounds: Theorem 1 as "
+        "it holds and as printed; above 2 M T they say nothing.",
+    )
+    columns = ("seed", "misses", "nearest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
+    for name in (*columns, "printed"):
+        table.add_column(name, justify="right")
+    for audit in audits:
+        table.add_row(
+            str(audit.seed),
+            f"{audit.misses} of {audit.rounds}",
+            f"{audit.tightest:.3f}",
+            "" if audit.beyond_width is None else str(audit.beyond_width),
+            audit.lemma_2 if audit.wide_rounds else "",
+            f"{audit.regret:.1f}",
+            f"{audit.trivial_bound:.0f}",
+            f"{audit.repaired_bound:.3g}",
+            f"{audit.printed_bound:.3g}",
+        )
+    return table
+
+
+def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
+    """What `compare` prints at its end."""
+    seeds = int(table["seeds"].max())
+    shown = Table(
+        title=f"Regret of one task after {num_rounds} rounds of {num_tasks} tasks",
+        title_style="bold",
+        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; each: regret of a "
+        "decision; late: of one in the last quarter; CPU seconds of a run",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    lines = presentable(table)
+    for name in lines[0]:
+        shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
+    for line in lines:
+        cells = [label(line["agent"]), *list(line.values())[1:]]
+        shown.add_row(*cells, style="bold" if line["agent"] == "gfucb" else None)
+    return shown
+
+
+def presets_table() -> Table:
+    """The presets, and the size of each."""
+    table = Table("preset", "what it is", "tasks", "rounds", "seeds", box=None)
+    for name, entry in PRESETS.items():
+        numbers = (entry.world.num_tasks, entry.num_rounds, len(entry.seeds))
+        table.add_row(name, entry.description, *(str(n) for n in numbers))
+    return table
+
+
+def agents_table() -> Table:
+    """The agents there are."""
+    table = Table("agent", "what it is", box=None)
+    for name, agent in AGENTS.items():
+        table.add_row(name, agent.description)
+    return table
