@@ -57,17 +57,17 @@ def audit_table(audits: Sequence[RunAudit]) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption="misses: rounds with the truth outside the set. nearest: its squared distance over "
-        "the radius, at most. Lemma 0: rounds with regret beyond the width. Bounds: Theorem 1 as "
+        caption="misses: rounds with the truth outside the set. farthest: its largest squared distance "
+        "over the squared radius. Lemma 0: rounds with regret beyond the width. Bounds: Theorem 1 as "
         "it holds and as printed; above 2 M T they say nothing.",
     )
-    columns = ("seed", "misses", "nearest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
+    columns = ("seed", "misses", "farthest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
     for name in (*columns, "printed"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for audit in audits:
         table.add_row(
             str(audit.seed),
-            f"{audit.misses} of {audit.rounds}",
+            str(audit.misses),
             f"{audit.tightest:.3f}",
             "" if audit.beyond_width is None else str(audit.beyond_width),
             audit.lemma_2 if audit.wide_rounds else "",
