@@ -57,9 +57,10 @@ def audit_table(audits: Sequence[RunAudit]) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption="misses: rounds with the truth outside the set. farthest: its largest squared distance "
-        "over the squared radius. Lemma 0: rounds with regret beyond the width. Bounds: Theorem 1 as "
-        "it holds and as printed; above 2 M T they say nothing.",
+        collapse_padding=True,
+        caption="misses: rounds with the truth outside the set. farthest: its largest squared "
+        "distance over the squared radius. Lemma 0: rounds with regret beyond the width. Bounds: "
+        "Theorem 1 as it holds and as printed; above 2 M T they say nothing.",
     )
     columns = ("seed", "misses", "farthest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
     for name in (*columns, "printed"):

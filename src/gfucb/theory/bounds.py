@@ -259,7 +259,8 @@ def sharing_gain(size: BanditSize, *, log_covering_number: float) -> float:
     """sqrt((k + L) / (k + L / M)): Theorem 1 for M tasks apart over M tasks together.
 
     L = log N(Phi). One task alone has beta of order k + L, so M of them have regret of order
-    M sqrt(d T (k + L)); together it is sqrt(M d T (M k + L)). At most sqrt(M).
+    M sqrt(d T (k + L)); together it is sqrt(M d T (M k + L)). At most sqrt(M). Source: the
+    remark after Theorem 1.
     """
     require_not_negative(log_covering_number=log_covering_number)
     k, complexity = size.feature_dim, log_covering_number

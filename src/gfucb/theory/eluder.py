@@ -212,7 +212,8 @@ def lemma_2_example(num_tasks: int, *, equal_inputs: bool = False) -> Floats:
     Two input dimensions, one feature: phi(x) = <b, x> with b at 0, 45, 90 or 135 degrees, heads
     -1, 0 or 1, inputs e_1, e_2 or 0 for each task, not 0 for all. At small scales the dimension
     is 2 for one task, as for one linear function, but 8 = the number of inputs for two; with
-    `equal_inputs` (x_1 = ... = x_M, where the identity in the proof holds) it is 2 again.
+    `equal_inputs` (x_1 = ... = x_M, where the identity in the proof holds) it is 2 again. The
+    construction is ours. O(4 * 9^M) numbers.
 
     Returns:
         [member, tuple of inputs], see `sum_class`.

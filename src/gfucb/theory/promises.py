@@ -94,7 +94,13 @@ class TheoryProblem:
         return linear_log_covering(self.feature_dim, self.input_dim, scale, norm_bound=root)
 
     def eluder_dimension(self, scale: float) -> float:
-        """Upper bound for one task's class; a finite list counts every pair of its members."""
+        """Upper bound on dim_E at `scale` for one task's class; O(1).
+
+        Linear: `linear_eluder_bound`. Finite: N (N + 1) / 2 times that in 2 k dimensions, since
+        every independent input is so by one pair of members, those of one pair are independent
+        for the linear class on [phi ; phi'], and a sequence splits into as many as there are
+        pairs.
+        """
         if self.kind == "linear":
             root = math.sqrt(self.feature_dim)
             return linear_eluder_bound(
@@ -159,7 +165,7 @@ class Promise:
 
 
 def promises(problem: TheoryProblem) -> list[Promise]:
-    """Covering number, dimensions, radii and regret bounds for `problem`."""
+    """Covering number, dimensions, radii and regret bounds for `problem`; O(1)."""
     return [*_class_promises(problem), *_bandit_promises(problem), *_mdp_promises(problem)]
 
 
