@@ -271,7 +271,7 @@ def test_inputs_that_do_not_exist_and_empty_searches_are_refused():
     values = random_table(0, 3, 3)
     with pytest.raises(InvalidInputError, match="numbered 0 to 2"):
         is_independent(values, [3], 0, 1.0)
-    with pytest.raises(InvalidInputError, match="beam_width must be positive"):
+    with pytest.raises(InvalidInputError, match="beam_width must be a whole number"):
         eluder_lower_bound(values, 1.0, random_stream(0, "search"), beam_width=0)
     with pytest.raises(InvalidInputError, match="num_tasks must be a whole number"):
         lemma_2_example(0)

@@ -1,9 +1,23 @@
 import math
 
+import numpy as np
 import pytest
+import torch
 
 from gfucb.environments import linear_bandit
-from gfucb.theory.promises import TheoryProblem, promises
+from gfucb.errors import GFUCBError
+from gfucb.seeding import random_stream
+from gfucb.theory import (
+    MDPStage,
+    TheoryProblem,
+    d2_uncertainties,
+    eluder_dimension,
+    eluder_lower_bound,
+    is_independent,
+    linear_log_covering,
+    promises,
+    sum_class,
+)
 
 
 def by_name(problem: TheoryProblem) -> dict:
@@ -26,6 +40,25 @@ def test_the_linear_table_has_rates_and_the_covering_number_of_the_class():
     scale = problem.size.cover_scale
     assert table["log covering number"].holds == pytest.approx(known.log_covering_number(scale))
     assert table["rate, lower bound"].printed > 0
+
+
+def test_numbers_that_mean_nothing_are_refused_in_a_sentence():
+    values = np.eye(3)
+    generator = random_stream(0, "search")
+    tasks = torch.zeros(2, dtype=torch.int64)
+    for call, message in [
+        (lambda: eluder_lower_bound(values, 0.5, generator, beam_width=1.5), "beam_width"),
+        (lambda: is_independent(values, [0.5], 0, 0.5), "numbered 0 to 2"),
+        (lambda: eluder_dimension([["a"]], 0.5), "real numbers"),
+        (lambda: eluder_dimension([[0.0, 1e200], [1e200, 0.0]], 0.5), "rescale"),
+        (lambda: sum_class(np.zeros((4, 3, 9)), 12), "at most"),
+        (lambda: linear_log_covering(-2, -3, 0.1, norm_bound=1.0), "feature_dim"),
+        (lambda: MDPStage(np.array([[["a"]]]), np.zeros((1, 1))), "real numbers"),
+        (lambda: d2_uncertainties(1e8 * torch.ones(2, 2), tasks, 1e-8), "double precision"),
+        (lambda: TheoryProblem(kind="cubic"), "finite, linear"),
+    ]:
+        with pytest.raises(GFUCBError, match=message):
+            call()
 
 
 def test_sharing_promises_more_for_more_tasks_up_to_their_root():

@@ -19,7 +19,7 @@ from gfucb.errors import InvalidInputError
 from gfucb.seeding import random_stream
 from gfucb.theory.beam_search import BeamSearch
 from gfucb.theory.finite_classes import Floats, Table, finite_table, values_and_scale
-from gfucb.theory.requirements import require_counts, require_positive
+from gfucb.theory.requirements import require_counts
 from gfucb.theory.subset_search import (
     Chain,
     candidate_cuts,
@@ -120,7 +120,7 @@ def eluder_lower_bound(
         max_pairs: pairs of functions looked at; all of them if there are fewer.
     """
     table = values_and_scale(values, scale)
-    require_positive(num_restarts=num_restarts, beam_width=beam_width, max_pairs=max_pairs)
+    require_counts(num_restarts=num_restarts, beam_width=beam_width, max_pairs=max_pairs)
     squares = sampled_squares(table, scale, generator, max_pairs)
     if not len(squares):
         return EluderDimension(0, (), scale, is_exact=False)
@@ -234,7 +234,7 @@ def require_inputs(table: Floats, indices: Sequence[int]) -> None:
     """All indices point at inputs of the table."""
     num_inputs = table.shape[1]
     for index in indices:
-        if not 0 <= index < num_inputs:
+        if not (0 <= index < num_inputs and index == int(index)):
             raise InvalidInputError(
                 f"inputs are numbered 0 to {num_inputs - 1}, got predecessor or x = {index}"
             )

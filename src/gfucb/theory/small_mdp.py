@@ -27,6 +27,8 @@ def check_table(table: Array, name: str, axes: str) -> None:
             f"{name} must be a non-empty numpy array with the axes [{axes}], "
             f"got {getattr(table, 'shape', type(table).__name__)}"
         )
+    if table.dtype.kind not in "fiub":
+        raise InvalidInputError(f"{name} must be real numbers, got {table.dtype}")
     if not np.isfinite(table).all():
         raise InvalidInputError(f"{name} must be finite, but some entries are NaN or infinite")
 

@@ -23,6 +23,10 @@ BLOCK = 64
 GRADIENT_CHUNK = 256
 
 
+# Gram matrices over the ridge beyond this have no digits left.
+LARGEST_CONDITION = 1e14
+
+
 def d2_uncertainties(features: Tensor, tasks: Tensor, ridge: float) -> Tensor:
     """D_t^2 = phi_t^T (ridge I + sum_{s < t, same task} phi_s phi_s^T)^-1 phi_t: [sample].
 
@@ -165,5 +169,11 @@ def checked_samples(
         raise InvalidInputError(
             f"tasks must be numbered 0 to num_tasks - 1, got {int(tasks.min())} to "
             f"{int(tasks.max())} with num_tasks={num_tasks}"
+        )
+    largest = float(features.abs().max())
+    if largest**2 * len(features) > LARGEST_CONDITION * ridge:
+        raise InvalidInputError(
+            f"features up to {largest:.3g} with a ridge of {ridge:.3g} cannot be told apart in "
+            "double precision; scale the features down or take a larger ridge"
         )
     return features.to(torch.float64), tasks
