@@ -19,6 +19,7 @@ from gfucb.contracts import Decision, Menu, OptimisticChoice
 from gfucb.estimation import (
     AdamFit,
     Alternating,
+    CalibratedRadius,
     ConstantRadius,
     Exhaustive,
     LogRadius,
@@ -36,7 +37,16 @@ from gfucb.functions import (
     NeuralClass,
     NeuralRepresentation,
 )
-from gfucb.optimism import Enumerated, ExactFinite, FineTuning, Greedy, LastLayer
+from gfucb.optimism import (
+    Certified,
+    Enumerated,
+    ExactFinite,
+    FineTuning,
+    Gradient,
+    Greedy,
+    LastLayer,
+    Linearised,
+)
 from gfucb.theory.radii import CorrectedRadius, PrintedRadius
 
 __version__ = "0.1.0"
@@ -45,6 +55,8 @@ __all__ = [
     "GFUCB",
     "AdamFit",
     "Alternating",
+    "CalibratedRadius",
+    "Certified",
     "ConfidenceSet",
     "ConstantRadius",
     "CorrectedRadius",
@@ -55,12 +67,14 @@ __all__ = [
     "Exhaustive",
     "FineTuning",
     "FiniteClass",
+    "Gradient",
     "Greedy",
     "Grouped",
     "IdentityRepresentation",
     "LastLayer",
     "LinearClass",
     "LinearRepresentation",
+    "Linearised",
     "LogRadius",
     "Menu",
     "MultiheadFunction",

@@ -38,6 +38,7 @@ class Decision:
     actions: Tensor  # [entry]
     inputs: Tensor  # [entry, *input]
     optimistic_values: Tensor  # [entry]; what the agent hopes for; its estimate if it has no hope
+    promise: Promise | None = None  # what the reward will be held against, if anything
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -49,7 +50,25 @@ class Decision:
             self.actions[index],
             self.inputs[index],
             self.optimistic_values[index],
+            self.promise and self.promise[index],
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """What an agent expected of rewards when it decided: a later reward is a fair test of it.
+
+    Attributes:
+        estimates: values of the fit at the chosen actions, [entry].
+        squared_widths: how far members of the confidence set of squared radius 1 lie from the
+            fit there, squared, [entry].
+    """
+
+    estimates: Tensor
+    squared_widths: Tensor
+
+    def __getitem__(self, entries: Tensor) -> Promise:
+        return Promise(self.estimates[entries], self.squared_widths[entries])
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +99,9 @@ class Menu:
         """The best available action, the first of equals: [entry, action] -> [entry]."""
         return values.masked_fill(~self.available, -torch.inf).argmax(-1)
 
-    def decision(self, actions: Tensor, values: Tensor) -> Decision:
+    def decision(self, actions: Tensor, values: Tensor, promise: Promise | None = None) -> Decision:
         """The decision to take `actions`, hoping for `values`; both [entry]."""
-        return Decision(self.tasks, actions, self.inputs_of(actions), values)
+        return Decision(self.tasks, actions, self.inputs_of(actions), values, promise)
 
     def restricted_to(self, actions: Tensor) -> Menu:
         """The menu that leaves every entry only the action given: [entry]."""
@@ -102,6 +121,10 @@ class OptimisticChoice:
         squared_distance: how far f is from the center; above the squared radius it has left
             the set by `violation`.
         is_exact: whether no other member and actions can have a larger sum of values.
+        promise: estimates and unit widths at the chosen actions, from solvers whose widths are
+            not those of the heads of the fit.
+        representation_widths: the part of the squared widths that is due to the representation
+            and not to a task's head, [entry]; None for solvers that see heads only.
     """
 
     function: MultiheadFunction
@@ -110,6 +133,8 @@ class OptimisticChoice:
     squared_distance: float
     squared_radius: float
     is_exact: bool = False
+    promise: Promise | None = None
+    representation_widths: Tensor | None = None
 
     @property
     def violation(self) -> float:

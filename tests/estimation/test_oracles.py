@@ -21,7 +21,7 @@ from gfucb import (
 from gfucb.environments import finite_bandit, linear_bandit
 from gfucb.errors import InvalidInputError
 from gfucb.estimation import best_on, penalised_error, squared_error
-from gfucb.estimation.variable_projection import TaskBatches
+from gfucb.estimation.variable_projection import FitPlan
 from gfucb.functions import HeadPenalty
 from gfucb.seeding import random_stream
 
@@ -160,10 +160,9 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
     data = MultitaskDataset(3, torch.Size([1]), torch.float64)
     tasks = torch.tensor([0] * 10 + [1] * 3)  # task 2 has none
     data.append(tasks, torch.arange(13.0)[:, None], torch.zeros(13))
-    batches = TaskBatches(data, 100, 5, random_stream(0, "batches"))
+    fit = VariableProjection(steps=50, batch_size=100, samples_per_task=5)
     seen = set()
-    for step in range(50):
-        samples, present = batches.draw(random_stream(step, "draw"))
+    for samples, present, _ in FitPlan.draw(fit, data, 0, random_stream(0, "plan")):
         for row, mask in zip(samples, present, strict=True):
             own = row[mask].tolist()
             assert len(set(own)) == len(own) == min(5, 10 if own[0] < 10 else 3)
@@ -177,8 +176,9 @@ def test_the_work_of_a_step_does_not_grow_with_the_data():
         data = MultitaskDataset(40, torch.Size([1]), torch.float64)
         tasks = torch.arange(40).repeat(per_task)
         data.append(tasks, torch.zeros(len(tasks), 1), torch.zeros(len(tasks)))
-        samples, _ = TaskBatches(data, 256, 64, random_stream(0, "b")).draw(random_stream(0, "d"))
-        assert samples.numel() <= 256
+        fit = VariableProjection(steps=3, batch_size=256)
+        plan = FitPlan.draw(fit, data, 0, random_stream(0, "plan"))
+        assert plan.samples[0].numel() <= 256
 
 
 @pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3)])

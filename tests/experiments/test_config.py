@@ -50,7 +50,7 @@ def test_the_corrected_radius_is_offered_where_it_can_be_computed():
     config = AgentConfig(radius="corrected", ridge=0.01)
     finite = make_world(WorldConfig(kind="finite", num_tasks=2), 0)
     theory = make_agent(config, finite, 0).squared_radius(10)
-    practice = make_agent(AgentConfig(), finite, 0).squared_radius(10)
+    practice = make_agent(AgentConfig(radius="printed-log"), finite, 0).squared_radius(10)
     assert theory > practice > 0
     linear = make_world(WorldConfig(kind="linear", num_tasks=2), 0)
     assert make_agent(config, linear, 0).squared_radius(10) > theory

@@ -6,7 +6,7 @@ from torch import nn
 
 from gfucb import FiniteClass, LinearClass, LinearRepresentation, NeuralClass, NeuralRepresentation
 from gfucb.errors import InvalidInputError
-from gfucb.functions.networks import ByteDropout, default_network, paper_network
+from gfucb.functions.networks import SeededDropout, default_network, paper_network
 from gfucb.functions.representations import normalise
 from gfucb.seeding import global_randomness_from, random_stream
 
@@ -94,7 +94,7 @@ def test_networks_depend_on_their_generator_only():
 
 
 def test_byte_dropout_drops_its_share_keeps_the_mean_and_rests_when_not_training():
-    layer, x = ByteDropout(0.25), torch.ones(1000, 1003)
+    layer, x = SeededDropout(0.25), torch.ones(1000, 1003)
     with global_randomness_from(random_stream(0, "dropout")):
         dropped = layer(x)
     share = (dropped == 0).double().mean()

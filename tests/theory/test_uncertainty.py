@@ -6,6 +6,7 @@ from torch import nn
 
 from gfucb.errors import InvalidInputError
 from gfucb.functions import IdentityRepresentation, MultiheadFunction, NeuralRepresentation
+from gfucb.functions.gradients import WeightSketch
 from gfucb.seeding import global_randomness_from, random_stream
 from gfucb.theory.uncertainty import (
     d2_uncertainties,
@@ -91,9 +92,7 @@ def test_a_sketch_keeps_inner_products_on_average_and_is_reproducible():
     inputs, tasks = run(1, num_samples=20, feature_dim=5, num_tasks=3)
     whole = gradient_features(function, inputs, tasks)
     sketches = [
-        gradient_features(
-            function, inputs, tasks, sketch_dim=4000, generator=random_stream(0, "sketch")
-        )
+        gradient_features(function, inputs, tasks, sketch=WeightSketch(dim=4000, seed=1))
         for _ in range(2)
     ]
     assert torch.equal(*sketches)
@@ -118,10 +117,10 @@ def test_impossible_runs_are_refused():
         log_det_dimension(features, tasks + 5, 2, 1.0)
 
 
-def test_gradient_features_refuse_what_has_no_parameters_and_unseeded_sketches():
+def test_gradient_features_refuse_what_has_no_weights_and_empty_sketches():
     inputs, tasks = run(1, num_samples=3, feature_dim=5, num_tasks=3)
     linear = MultiheadFunction(IdentityRepresentation(), torch.ones(3, 5, dtype=torch.float64))
     with pytest.raises(InvalidInputError, match="NeuralRepresentation"):
         gradient_features(linear, inputs, tasks)
-    with pytest.raises(InvalidInputError, match="pass a generator"):
-        gradient_features(network(0), inputs, tasks, sketch_dim=8)
+    with pytest.raises(InvalidInputError, match="at least one dimension"):
+        WeightSketch(dim=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from gfucb.agents.doors import positive_count, read_feedback, read_menu
 from gfucb.agents.gfucb import GFUCB
-from gfucb.contracts import BanditAgent, Decision, Menu, Row
+from gfucb.contracts import BanditAgent, Decision, Menu, Promise, Row
 from gfucb.errors import InvalidInputError
 from gfucb.estimation import ConstantRadius
 from gfucb.functions import FiniteClass, IdentityRepresentation
@@ -169,7 +170,7 @@ class Grouped:
         """Ask each group about its own entries."""
         menu = read_menu(candidates, tasks, available, num_tasks=self.num_tasks, device="cpu")
         actions = torch.empty_like(menu.tasks)
-        values = torch.empty(len(actions), dtype=torch.float64)
+        values, estimates, widths = torch.empty(3, len(actions), dtype=torch.float64)
         for group, entries in self._groups(menu.tasks):
             decision = self.agents[group].decide(
                 menu.candidates[entries],
@@ -178,7 +179,11 @@ class Grouped:
             )
             actions[entries] = decision.actions.cpu()
             values[entries] = decision.optimistic_values.cpu()
-        return menu.decision(actions, values)
+            if decision.promise is not None:
+                estimates[entries] = decision.promise.estimates.cpu()
+                widths[entries] = decision.promise.squared_widths.cpu()
+        promised = decision.promise is not None
+        return menu.decision(actions, values, Promise(estimates, widths) if promised else None)
 
     def observe(self, decision: Decision, rewards: Any) -> None:
         """Tell each group its own rewards."""
@@ -188,10 +193,7 @@ class Grouped:
             for group, entries in self._groups(tasks):
                 own, agent = decision[entries], self.agents[group]
                 told.append((agent, agent.state()))
-                local = Decision(
-                    own.tasks % self.group_size, own.actions, own.inputs, own.optimistic_values
-                )
-                agent.observe(local, read[entries])
+                agent.observe(replace(own, tasks=own.tasks % self.group_size), read[entries])
         except BaseException:
             # One group's refusal must not leave the others taught.
             for agent, before in told:

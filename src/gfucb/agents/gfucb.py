@@ -19,24 +19,27 @@ from gfucb.agents.learner import Learner, as_class, check_value_range
 from gfucb.contracts import (
     Decision,
     LeastSquares,
+    Menu,
     OptimismSolver,
     OptimisticChoice,
+    Promise,
     Row,
     SquaredRadius,
 )
 from gfucb.errors import InvalidInputError
-from gfucb.estimation import Alternating, ConstantRadius, Exhaustive, VariableProjection
+from gfucb.estimation import Alternating, CalibratedRadius, Exhaustive, VariableProjection
+from gfucb.estimation.calibration import Calibration
 from gfucb.functions import (
     ConfidenceSet,
     FiniteClass,
     HeadPenalty,
     LinearClass,
-    MultiheadFunction,
     RepresentationClass,
+    features_of,
 )
 from gfucb.optimism import ExactFinite, LastLayer
 
-# The default squared radius is (this times the width of the value range)^2 for each task.
+# Hope before anything is calibrated: this times the width of the value range, for each task.
 DEFAULT_HOPE = 0.2
 # What defaults assume of rewards of which nothing is known.
 UNKNOWN_RANGE = (-1.0, 1.0)
@@ -59,8 +62,9 @@ class GFUCB:
         seed: all randomness of the agent derives from it.
         fit: least squares; the default is exact for finite classes, alternating for linear
             ones, variable projection for networks.
-        squared_radius: beta_t as a function of the round; the default, (0.2 times the value
-            range)^2 for each task, is a practical constant. `CorrectedRadius` is the theory's.
+        squared_radius: beta_t as a function of the round, or a `CalibratedRadius`, the default: it
+            begins at (0.2 times the value range)^2 for each task that is asked, and follows the
+            errors that rewards show. `CorrectedRadius` is the theory's.
         optimism: finds the most hopeful member of the set; the default is exact for finite
             classes, and over the heads of the fitted representation otherwise.
         ridge: the penalty on heads, in the fit and in the confidence set.
@@ -81,7 +85,7 @@ class GFUCB:
         *,
         seed: int = 0,
         fit: LeastSquares | None = None,
-        squared_radius: SquaredRadius | None = None,
+        squared_radius: SquaredRadius | CalibratedRadius | None = None,
         optimism: OptimismSolver | None = None,
         ridge: float = 1.0,
         head_norm_bound: float | None = None,
@@ -94,7 +98,12 @@ class GFUCB:
         self.representation_class = as_class(representation)
         value_range = check_value_range(value_range)
         low, high = value_range or UNKNOWN_RANGE
-        self.squared_radius = squared_radius or default_radius(num_tasks, (low, high))
+        self.squared_radius = squared_radius or default_radius((low, high))
+        self.calibration = (
+            Calibration.begin(self.squared_radius)
+            if isinstance(self.squared_radius, CalibratedRadius)
+            else None
+        )
         self.most_optimistic = optimism or default_optimism(self.representation_class)
         self.learner = Learner(
             num_tasks=self.num_tasks,
@@ -106,8 +115,9 @@ class GFUCB:
             refit_growth=default_growth(self.representation_class, refit_growth),
             seed=seed,
             device=device,
+            sketch=getattr(self.most_optimistic, "sketch", None),
         )
-        self._last: tuple[MultiheadFunction, OptimisticChoice, Decision] | None = None
+        self._last: tuple[OptimisticChoice, Promise] | None = None
 
     @gradients_allowed()
     def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
@@ -125,10 +135,14 @@ class GFUCB:
         menu = read_menu(  # line 3: contexts and action sets
             candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
         )
-        confidence_set = self.confidence_set(menu.candidates.flatten(0, 1))  # line 2: F_t
+        confidence_set = self.confidence_set(  # line 2: F_t
+            menu.candidates.flatten(0, 1), asked=len(menu.tasks.unique())
+        )
         choice = self.most_optimistic(confidence_set, menu)  # line 4: f_t and A_t
-        decision = menu.decision(choice.actions, confidence_set.center.clip(choice.values))
-        self._last = (confidence_set.center, choice, decision)
+        promise = choice.promise or head_promise(confidence_set, menu, choice.actions)
+        hopes = confidence_set.center.clip(choice.values)
+        decision = menu.decision(choice.actions, hopes, promise)
+        self._last = (choice, promise)
         return decision
 
     @gradients_allowed()
@@ -137,7 +151,10 @@ class GFUCB:
 
         Rewards may come late, in any order, and for some entries only: pass `decision[entries]`.
         """
-        self.learner.learn(*read_feedback(decision, rewards, num_tasks=self.num_tasks))
+        tasks, inputs, read = read_feedback(decision, rewards, num_tasks=self.num_tasks)
+        self.learner.learn(tasks, inputs, read)
+        if self.calibration is not None and decision.promise is not None:
+            self.calibration = self.calibration.after(decision.promise, read)
 
     @gradients_allowed()
     def learn(self, tasks: Any, inputs: Any, rewards: Any) -> None:
@@ -148,37 +165,57 @@ class GFUCB:
         samples = read_samples(tasks, inputs, rewards, num_tasks=self.num_tasks)
         self.learner.learn(*samples)
 
-    def confidence_set(self, inputs: Tensor) -> ConfidenceSet:
-        """F_t of equation (*), around the current fit, for inputs like these [n, *input]."""
+    def confidence_set(self, inputs: Tensor, *, asked: int | None = None) -> ConfidenceSet:
+        """F_t of equation (*), around the current fit, for inputs like these [n, *input].
+
+        A calibrated radius is so much for each of the tasks `asked`, by default all.
+        """
         center, data, statistics = self.learner.belief(inputs)
+        if self.calibration is not None:
+            # Paper: one radius for all tasks, whoever takes part. A task that is asked alone
+            # would then have the hope of M tasks to itself.
+            squared_radius = self.calibration.squared_radius(asked or self.num_tasks)
+        else:
+            assert not isinstance(self.squared_radius, CalibratedRadius)
+            squared_radius = self.squared_radius(data.round_index)
         known = self.representation_class
         return ConfidenceSet(
             center,
             data.snapshot(),
-            self.squared_radius(data.round_index),
+            squared_radius,
             ridge=self.learner.penalty.ridge,
             head_norm_bound=self.learner.penalty.norm_bound,
             members=known.members if isinstance(known, FiniteClass) else None,
             center_statistics=statistics,
+            center_tangents=self.learner.tangents,
         )
 
     @property
     def last_choice(self) -> OptimisticChoice | None:
         """The optimistic function and actions of the last decision; None before the first."""
-        return self._last[1] if self._last else None
+        return self._last[0] if self._last else None
 
     def diagnostics(self) -> Row:
-        """Facts about the last decision: radius, mean bonus, violation; and the number of fits."""
+        """Facts about the last decision: radius, mean bonus, violation; and the number of fits.
+
+        Where they apply also the share of the squared widths that is due to the representation,
+        and the coverage: the share of rewards within the width promised for them.
+        """
         if self._last is None:
             return {"fits": self.learner.num_fits}
-        center, choice, decision = self._last
-        estimates = center.values(decision.inputs, decision.tasks)
-        return {
+        choice, promise = self._last
+        row = {
             "fits": self.learner.num_fits,
             "squared_radius": choice.squared_radius,
-            "bonus": float((choice.values - estimates).mean()),
+            "bonus": float((choice.values - promise.estimates).mean()),
             "violation": choice.violation,
         }
+        if choice.representation_widths is not None:
+            share = choice.representation_widths.sum() / promise.squared_widths.sum()
+            row["representation_share"] = float(share)
+        if self.calibration is not None:
+            row["coverage"] = self.calibration.coverage
+        return row
 
     def settings(self) -> dict[str, str]:
         """What an agent must be built with to continue from this one's state."""
@@ -191,24 +228,37 @@ class GFUCB:
             "offset": str(learner.offset),
             "refit_growth": str(learner.refit_growth),
             "fit": type(learner.fit).__name__,
+            "squared_radius": type(self.squared_radius).__name__,
             "optimism": type(self.most_optimistic).__name__,
         }
 
     def state(self) -> dict[str, Tensor]:
         """All that was learned, as named tensors."""
-        return self.learner.state()
+        state = self.learner.state()
+        return state | self.calibration.tensors() if self.calibration and state else state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from the state of an agent built with the same arguments."""
+        calibration = self.calibration and self.calibration.restored(state)
         self.learner.load_state(state)
+        self.calibration = calibration
 
 
-def default_radius(num_tasks: int, value_range: tuple[float, float]) -> ConstantRadius:
-    """A constant for each task, chosen on digits; it grows with M because the tasks share it."""
-    # Paper: beta_t grows with log t and is far too large to be used; its experiments tune one
-    # schedule for a single task. A constant in units of the value range did as well here.
+def default_radius(value_range: tuple[float, float]) -> CalibratedRadius:
+    """Begins at a share of the value range for each task, then follows what rewards show."""
     low, high = value_range
-    return ConstantRadius(num_tasks * (DEFAULT_HOPE * (high - low)) ** 2)
+    return CalibratedRadius(start=DEFAULT_HOPE * (high - low))
+
+
+def head_promise(confidence_set: ConfidenceSet, menu: Menu, actions: Tensor) -> Promise:
+    """Estimates at the chosen actions, and the widths that the heads of the fit have there."""
+    center, ellipsoid = confidence_set.center, confidence_set.ellipsoid()
+    assert ellipsoid is not None, "the center is in its own confidence set"
+    features = features_of(center.representation, menu.inputs_of(actions))
+    return Promise(
+        center.values_of_features(features, menu.tasks),
+        ellipsoid.squared_widths(features.unsqueeze(1), menu.tasks).squeeze(1),
+    )
 
 
 def default_growth(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -24,19 +24,59 @@ from gfucb.functions import (
     RepresentationClass,
     features_of,
 )
+from gfucb.functions.gradients import WeightSketch
 from gfucb.functions.networks import default_network
+from gfucb.functions.tangents import TangentStatistics
 from gfucb.seeding import random_stream
 
 # Inputs beyond this are refused by the default network, which expects them around one.
 LARGEST_DEFAULT_INPUT = 1e3
 
 
+# Squared one-step-ahead errors this many times larger than before the last fit make it stale, but
+# not before the data has grown by this share of the way to the next fit, nor by few rewards.
+STALE_RATIO = 2.0
+EARLIEST_REFIT = 0.25
+FEWEST_SURPRISES = 50
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """One-step-ahead squared errors since the last fit, and their mean before it."""
+
+    before: float = math.inf
+    total: float = 0.0
+    count: float = 0.0
+
+    def plus(self, errors: Tensor) -> Surprise:
+        """With the errors [n] of rewards the fit had not seen."""
+        total = self.total + float(errors.square().sum())
+        return replace(self, total=total, count=self.count + len(errors))
+
+    def is_stale(self, samples: int, at_fit: int, refit_growth: float) -> bool:
+        """Whether a fit should come before its time, with so many samples now and at the last."""
+        waited = samples - at_fit >= EARLIEST_REFIT * (refit_growth - 1) * at_fit
+        enough = self.count >= FEWEST_SURPRISES
+        return waited and enough and self.total > STALE_RATIO * self.before * self.count
+
+    def after_fit(self) -> Surprise:
+        """Begin anew, with what was seen so far as the measure."""
+        enough = self.count >= FEWEST_SURPRISES
+        return Surprise(self.total / self.count if enough else self.before)
+
+    def tensor(self) -> Tensor:
+        """For saving."""
+        return torch.tensor([self.before, self.total, self.count], dtype=torch.float64)
+
+
 class Learner:
     """Keeps a least-squares fit of all tasks up to date, at a bounded cost a reward.
 
     The representation is fitted anew when the data has grown by `refit_growth` since the last
-    fit (1.0: at every call of `learn`); in between, every reward updates the heads in closed
-    form. Nothing is built before the shape of an input is known.
+    fit (1.0: at every call of `learn`), or earlier when rewards since then were predicted much
+    worse than before it; in between, every reward updates the heads in closed form. With a
+    `sketch`, statistics of the weights are kept along. Nothing is built before the shape of an
+    input is known.
     """
 
     def __init__(
@@ -51,6 +91,7 @@ class Learner:
         refit_growth: float,
         seed: int,
         device: torch.device | str,
+        sketch: WeightSketch | None = None,
     ) -> None:
         if not refit_growth >= 1:
             raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
@@ -63,11 +104,14 @@ class Learner:
         self.refit_growth = refit_growth
         self.seed = seed
         self.device = _usable(device)
+        self.sketch = sketch
         self.num_fits = 0
         self._samples_at_fit = 0
+        self._surprise = Surprise()
         self._data: MultitaskDataset | None = None
         self._center: MultiheadFunction | None = None
         self._statistics: HeadStatistics | None = None
+        self.tangents: TangentStatistics | None = None
 
     def belief(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
         """The center, the data and the center's statistics, for inputs like these [n, *input].
@@ -93,11 +137,23 @@ class Learner:
         try:
             # Paper: least squares anew in every round. Refitting phi at a growth of 30% gave
             # the same regret at a small part of the cost; heads still follow every reward.
-            if len(data) >= self.refit_growth * self._samples_at_fit:
+            features = features_of(center.representation, inputs)
+            errors = rewards - center.values_of_features(features, tasks)
+            surprise = self._surprise.plus(errors)
+            is_due = len(data) >= self.refit_growth * self._samples_at_fit
+            if is_due or surprise.is_stale(len(data), self._samples_at_fit, self.refit_growth):
                 self._refit(center, data)
+                self._surprise = surprise.after_fit()
+                if is_due:  # a fit out of turn does not move the schedule
+                    self._samples_at_fit = len(data)
             else:
-                news = self._statistics_of(center, tasks, inputs, rewards)
-                self._keep(center, data, statistics.plus(news))
+                news = HeadStatistics.of(features, tasks, rewards - self.offset, self.num_tasks)
+                tangents = self.tangents
+                if self.sketch is not None and tangents is not None:
+                    more = TangentStatistics.of(self.sketch, center, inputs, tasks)
+                    tangents = tangents.plus(more)
+                self._keep(center, data, statistics.plus(news), tangents)
+                self._surprise = surprise
         except BaseException:
             data.truncate(size_before)
             raise
@@ -105,21 +161,25 @@ class Learner:
     def _refit(self, center: MultiheadFunction, data: MultitaskDataset) -> None:
         generator = random_stream(self.seed, "fit", self.num_fits)
         fitted = self.fit(data, center, self.penalty, generator)
-        self._keep(fitted, data, self._statistics_of(fitted, data.tasks, data.inputs, data.targets))
-        self._samples_at_fit = len(data)
+        features = features_of(fitted.representation, data.inputs)
+        targets = data.targets - self.offset
+        statistics = HeadStatistics.of(features, data.tasks, targets, self.num_tasks)
+        fitted = fitted.with_heads(statistics.heads(self.penalty))
+        tangents = None
+        if self.sketch is not None:
+            tangents = TangentStatistics.of(self.sketch, fitted, data.inputs, data.tasks)
+        self._keep(fitted, data, statistics, tangents)
         self.num_fits += 1
 
     def _keep(
-        self, center: MultiheadFunction, data: MultitaskDataset, statistics: HeadStatistics
+        self,
+        center: MultiheadFunction,
+        data: MultitaskDataset,
+        statistics: HeadStatistics,
+        tangents: TangentStatistics | None,
     ) -> None:
         self._center = center.with_heads(statistics.heads(self.penalty))
-        self._data, self._statistics = data, statistics
-
-    def _statistics_of(
-        self, center: MultiheadFunction, tasks: Tensor, inputs: Tensor, rewards: Tensor
-    ) -> HeadStatistics:
-        features = features_of(center.representation, inputs)
-        return HeadStatistics.of(features, tasks, rewards - self.offset, self.num_tasks)
+        self._data, self._statistics, self.tangents = data, statistics, tangents
 
     def _unlearned(
         self, inputs: Tensor
@@ -177,6 +237,7 @@ class Learner:
             return {}
         tensors = {
             "counters": torch.tensor([self.num_fits, self._samples_at_fit]),
+            "surprise": self._surprise.tensor(),
             "data.inputs": self._data.inputs,
             "data.tasks": self._data.tasks,
             "data.targets": self._data.targets,
@@ -184,13 +245,17 @@ class Learner:
             "statistics.moments": self._statistics.moments,
             "heads": self._center.heads,
         }
+        if self.tangents is not None:
+            tensors["tangents.shared"] = self.tangents.shared
+            tensors["tangents.couplings"] = self.tangents.couplings
         return tensors | self._representation_state(self._center.representation)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Become the learner whose `state` this is; it must have been built alike."""
         if not state:
-            self._data = self._center = self._statistics = None
+            self._data = self._center = self._statistics = self.tangents = None
             self.num_fits = self._samples_at_fit = 0
+            self._surprise = Surprise()
             return
         inputs = state["data.inputs"].to(self.device)
         center, data, _ = self._unlearned(inputs)
@@ -208,6 +273,13 @@ class Learner:
         self.num_fits, self._samples_at_fit = (int(n) for n in state["counters"])
         self._center = replace(center, representation=representation, heads=heads)
         self._data, self._statistics = data, statistics
+        self._surprise = Surprise(*state["surprise"].tolist())
+        self.tangents = None
+        if self.sketch is not None:
+            shared, couplings = (
+                state[f"tangents.{name}"].to(self.device) for name in ("shared", "couplings")
+            )
+            self.tangents = TangentStatistics(self.sketch, shared, couplings)
 
     def _representation_state(self, representation: Representation) -> dict[str, Tensor]:
         if isinstance(representation, NeuralRepresentation):

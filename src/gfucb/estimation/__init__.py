@@ -2,6 +2,7 @@
 
 from gfucb.estimation.adam import AdamFit
 from gfucb.estimation.alternating import Alternating
+from gfucb.estimation.calibration import CalibratedRadius
 from gfucb.estimation.exhaustive import Exhaustive
 from gfucb.estimation.profile import best_on, penalised_error, squared_error
 from gfucb.estimation.radii import ConstantRadius, LogRadius, ScaledRadius
@@ -10,6 +11,7 @@ from gfucb.estimation.variable_projection import VariableProjection
 __all__ = [
     "AdamFit",
     "Alternating",
+    "CalibratedRadius",
     "ConstantRadius",
     "Exhaustive",
     "LogRadius",

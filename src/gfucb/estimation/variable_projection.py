@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,14 +14,15 @@ from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
     MultitaskDataset,
-    NeuralRepresentation,
 )
+from gfucb.functions.heads import SMALLEST_LEFT_OUT
+from gfucb.functions.networks import seeded_dropout_names, seeded_dropouts
 from gfucb.functions.representations import train_on
+from gfucb.functions.stacks import NetworkStack
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import global_randomness_from
 
-# Leave-one-out residuals are divided by 1 - leverage, but never by less than this.
-SMALLEST_LEFT_OUT = 1e-3
+Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class VariableProjection:
     samples_per_task: int = 64
     """Of these, at most so many of one task."""
     loss: Literal["leave_one_out", "residual"] = "leave_one_out"
+    epsilon: float = 1e-5
+    """Adam's: gradients far below it are rounding, which a smaller one would blow up to steps."""
+    augment: Augmentation | None = None
+    """(inputs [n, *input], generator) -> inputs that pay the same, drawn anew in every step."""
 
     def __call__(
         self,
@@ -58,37 +64,87 @@ class VariableProjection:
     ) -> MultiheadFunction:
         """Train a copy of the start's module and return it with its best heads."""
         representation = trainable_copy(start)
-        parameters = [p for p in representation.module.parameters() if p.requires_grad]
-        if parameters and len(data):
-            self._train(representation, parameters, data, start.offset, penalty.ridge, generator)
+        module = representation.module
+        weights = [p for p in module.parameters() if p.requires_grad]
+        if weights and len(data):
+            dropouts = seeded_dropouts(module)
+            plan = FitPlan.draw(self, data, len(dropouts), generator).to(data.inputs.device)
+            optimiser = self.optimiser(weights)
+            with global_randomness_from(generator):
+                for samples, present, seeds in plan:
+                    for layer, seed in zip(dropouts, seeds, strict=True):
+                        layer.seed = seed
+                    train_on(module, samples.numel())
+                    inputs = self.shown(data.inputs[samples.flatten()], generator)
+                    features = representation(inputs).unflatten(0, samples.shape)
+                    targets = data.targets[samples] - start.offset
+                    errors = self.errors(
+                        features.to(torch.float64), targets, present, penalty.ridge
+                    )
+                    optimiser.zero_grad()
+                    (errors.square().sum() / present.sum()).backward()
+                    optimiser.step()
+            module.eval()
         return best_on(representation, data, start, penalty)
 
-    def _train(
+    def fit_stack(
         self,
-        representation: NeuralRepresentation,
-        parameters: list[torch.nn.Parameter],
-        data: MultitaskDataset,
+        stack: NetworkStack,
+        data: Sequence[MultitaskDataset],
+        *,
         offset: float,
         ridge: float,
-        generator: torch.Generator,
+        generators: Sequence[torch.Generator],
     ) -> None:
-        optimiser = torch.optim.AdamW(
-            parameters, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
-        )
-        batches = TaskBatches(data, self.batch_size, self.samples_per_task, generator)
-        with global_randomness_from(generator):
-            for _ in range(self.steps):
-                samples, present = (x.to(data.inputs.device) for x in batches.draw(generator))
-                train_on(representation.module, samples.numel())
-                features = representation(data.inputs[samples.flatten()])
-                targets = data.targets[samples] - offset
+        """Train the networks of a stack in place, each on its own data, as each would be alone.
+
+        The data sets must have equal numbers of samples, task by task.
+        """
+        dropouts = seeded_dropout_names(stack.module)
+        device = data[0].inputs.device
+        plans = [
+            FitPlan.draw(self, own, len(dropouts), generator)
+            for own, generator in zip(data, generators, strict=True)
+        ]
+        inputs = torch.stack([own.inputs for own in data])
+        targets = torch.stack([own.targets for own in data]) - offset
+        rows = torch.arange(len(stack), device=device)[:, None]
+        optimiser = self.optimiser([*stack.weights.values()])
+        stack.module.train()
+        with global_randomness_from(generators[0]):
+            for samples, present, seeds in FitPlan.stack(plans).to(device):
+                for index, name in enumerate(dropouts):
+                    stack.buffers[name] = seeds[:, index]
+                chosen = inputs[rows, samples.flatten(1)]
+                if self.augment is not None:
+                    shown = zip(chosen, generators, strict=True)
+                    chosen = torch.stack([self.shown(x, lots) for x, lots in shown])
+                features = stack(chosen).unflatten(1, samples.shape[1:])
                 errors = self.errors(
-                    features.to(torch.float64).unflatten(0, samples.shape), targets, present, ridge
+                    features.flatten(0, 1).to(torch.float64),
+                    targets[rows, samples.flatten(1)].view(-1, samples.shape[-1]),
+                    present.flatten(0, 1),
+                    ridge,
                 )
+                losses = errors.square().view(len(stack), -1).sum(1) / present.sum((1, 2))
                 optimiser.zero_grad()
-                (errors.square().sum() / present.sum()).backward()
+                losses.sum().backward()
                 optimiser.step()
-        representation.module.eval()
+        stack.module.eval()
+
+    def optimiser(self, weights: Sequence[Tensor]) -> torch.optim.Optimizer:
+        """AdamW, each weight by itself: stacked networks are trained as they would be alone."""
+        return torch.optim.AdamW(
+            weights,
+            lr=self.learning_rate,
+            weight_decay=self.weight_decay,
+            eps=self.epsilon,
+            fused=True,
+        )
+
+    def shown(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
+        """Inputs [n, *input] as a step sees them."""
+        return inputs if self.augment is None else self.augment(inputs, generator)
 
     def errors(self, features: Tensor, targets: Tensor, present: Tensor, ridge: float) -> Tensor:
         """Errors of padded batches: [task, slot, feature], [task, slot] twice -> [task, slot]."""
@@ -106,33 +162,60 @@ class VariableProjection:
         return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT)
 
 
-class TaskBatches:
-    """Random batches laid out by task, so that each task's heads can be solved at once."""
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """All lots of a fit, drawn beforehand: what each step looks at, and what it drops.
 
-    def __init__(
-        self,
+    Batches are laid out by task, so that each task's heads can be solved at once.
+
+    Attributes:
+        samples: indices into the data, [step, task, slot].
+        present: which of them count, [step, task, slot].
+        seeds: of the dropout layers, [step, layer].
+    """
+
+    samples: Tensor
+    present: Tensor
+    seeds: Tensor
+
+    @classmethod
+    def draw(
+        cls,
+        fit: VariableProjection,
         data: MultitaskDataset,
-        batch_size: int,
-        samples_per_task: int,
+        num_dropouts: int,
         generator: torch.Generator,
-    ) -> None:
+    ) -> FitPlan:
+        """A few random tasks a step, and of each a random window of its shuffled samples."""
         shuffled = torch.randperm(len(data), generator=generator)
-        self.order = shuffled[data.tasks.cpu()[shuffled].argsort(stable=True)]
-        self.counts = data.samples_per_task.cpu()
-        self.starts = self.counts.cumsum(0) - self.counts
-        self.seen_tasks = self.counts.nonzero().squeeze(1)
-        self.num_slots = min(int(self.counts.max()), samples_per_task)
-        self.num_tasks = max(1, batch_size // self.num_slots)
+        order = shuffled[data.tasks.cpu()[shuffled].argsort(stable=True)]
+        counts = data.samples_per_task.cpu()
+        starts = counts.cumsum(0) - counts
+        seen = counts.nonzero().squeeze(1)
+        num_slots = min(int(counts.max()), fit.samples_per_task)
+        num_tasks = min(len(seen), max(1, fit.batch_size // num_slots))
 
-    def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Sample indices and which of them count: [task, slot] twice.
+        lots = torch.rand(fit.steps, len(seen), generator=generator)
+        tasks = seen[lots.argsort(1)[:, :num_tasks]]  # [step, task]
+        windows = torch.rand(fit.steps, num_tasks, 1, generator=generator, dtype=torch.float64)
+        in_task = counts[tasks].unsqueeze(-1)
+        slots = torch.arange(num_slots)
+        places = ((windows * in_task).long() + slots) % in_task
+        seeds = torch.randint(2**62, (fit.steps, num_dropouts), generator=generator)
+        return cls(order[starts[tasks].unsqueeze(-1) + places], slots < in_task, seeds)
 
-        A task with more samples than slots shows a random window of its shuffled samples.
-        """
-        chosen = torch.randperm(len(self.seen_tasks), generator=generator)[: self.num_tasks]
-        tasks = self.seen_tasks[chosen]
-        counts = self.counts[tasks].unsqueeze(1)
-        windows = torch.rand(len(tasks), 1, generator=generator, dtype=torch.float64) * counts
-        slots = torch.arange(self.num_slots)
-        samples = self.order[self.starts[tasks].unsqueeze(1) + (windows.long() + slots) % counts]
-        return samples, slots < counts
+    @classmethod
+    def stack(cls, plans: Sequence[FitPlan]) -> FitPlan:
+        """Plans of several copies, [step, copy, ...]."""
+        return cls(
+            torch.stack([plan.samples for plan in plans], dim=1),
+            torch.stack([plan.present for plan in plans], dim=1),
+            torch.stack([plan.seeds for plan in plans], dim=1),
+        )
+
+    def to(self, device: torch.device) -> FitPlan:
+        """The plan on a device."""
+        return FitPlan(self.samples.to(device), self.present.to(device), self.seeds.to(device))
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        return zip(self.samples, self.present, self.seeds, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gfucb.agents import GFUCB, EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
@@ -11,7 +11,7 @@ from gfucb.agents.gfucb import default_radius
 from gfucb.contracts import BanditAgent, BanditEnvironment, SquaredRadius
 from gfucb.environments import ImageBandit, SyntheticBandit
 from gfucb.errors import InvalidInputError, lookup
-from gfucb.estimation import AdamFit, LogRadius, ScaledRadius, VariableProjection
+from gfucb.estimation import AdamFit, CalibratedRadius, LogRadius, ScaledRadius, VariableProjection
 from gfucb.experiments.config import AgentConfig
 from gfucb.functions import FiniteClass, NeuralClass
 from gfucb.functions.networks import paper_network
@@ -48,10 +48,12 @@ def _learning_options(config: AgentConfig, world: BanditEnvironment, seed: int) 
     return options | {"fit": VariableProjection(steps=config.fit_steps, loss=config.fit_loss)}
 
 
-def _radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius:
-    value_range = (-1.0, 1.0) if isinstance(world, SyntheticBandit) else (0.0, 1.0)
+def _radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRadius | CalibratedRadius:
+    if config.radius in ("default", "constant"):
+        value_range = (-1.0, 1.0) if isinstance(world, SyntheticBandit) else (0.0, 1.0)
+        target = config.coverage if config.radius == "default" else None
+        return replace(default_radius(value_range), target=target, factor=config.radius_scale)
     makers: dict[str, Callable[[], SquaredRadius]] = {
-        "default": lambda: default_radius(world.num_tasks, value_range),
         "printed-log": LogRadius,
         "corrected": lambda: _lemma_1_radius(config, world),
         "printed": lambda: _lemma_1_radius(config, world),

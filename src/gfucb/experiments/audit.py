@@ -141,7 +141,7 @@ def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
     totals = [world.num_tasks * regret for regret in regrets]
     beyond = [c and r > w + 1e-9 for c, r, w in zip(covered, totals, widths, strict=False)]
     problem = theory_problem(world, config)
-    last_radius = agent.squared_radius(config.num_rounds)
+    last_radius = radius
     dimension, bound = _repaired(problem, last_radius)
     return (
         RunAudit(

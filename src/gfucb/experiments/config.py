@@ -52,9 +52,12 @@ class AgentConfig:
     """Which agent; an unknown name lists the known ones."""
     ridge: float = 1.0
     """Penalty on heads."""
-    radius: Literal["default", "printed-log", "corrected", "printed"] = "default"
-    """Squared radius of GFUCB: its practical default, the schedule 0.4 log(0.5 t + 2) of the
-    paper's experiments, or Lemma 1, corrected or as printed (finite and linear worlds)."""
+    radius: Literal["default", "constant", "printed-log", "corrected", "printed"] = "default"
+    """Squared radius of GFUCB: calibrated to the coverage below (default), a constant share of
+    the value range, the schedule 0.4 log(0.5 t + 2) of the paper's experiments, or Lemma 1,
+    corrected or as printed (finite and linear worlds)."""
+    coverage: float = 0.8
+    """Calibrated radius: the share of rewards that should fall within the width promised."""
     radius_scale: float = 1.0
     """Multiplies the squared radius."""
     refit_growth: float | None = None

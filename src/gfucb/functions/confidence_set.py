@@ -11,9 +11,11 @@ from torch import Tensor
 
 from gfucb.errors import InvalidInputError
 from gfucb.functions.dataset import MultitaskDataset
+from gfucb.functions.gradients import WeightSketch
 from gfucb.functions.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.functions.multihead import MultiheadFunction, features_of
 from gfucb.functions.representations import Representation
+from gfucb.functions.tangents import Arrowhead, TangentStatistics
 from gfucb.linalg import cholesky_solve, ridge_cholesky, task_sums
 
 # Sums of squares are trusted to this share of their size.
@@ -40,6 +42,7 @@ class ConfidenceSet:
         head_norm_bound: members also have |w_i| <= head_norm_bound; None for no bound.
         members: the representations the set ranges over, if they can be listed.
         center_statistics: those of the center's representation, if they are at hand.
+        center_tangents: those of the center's weights, if they are at hand.
     """
 
     center: MultiheadFunction
@@ -51,6 +54,7 @@ class ConfidenceSet:
     head_norm_bound: float | None = None
     members: Sequence[Representation] | None = None
     center_statistics: HeadStatistics | None = None
+    center_tangents: TangentStatistics | None = None
 
     def __post_init__(self) -> None:
         for name in ("squared_radius", "ridge"):
@@ -121,6 +125,13 @@ class ConfidenceSet:
             return None
         ellipsoid = self._ellipsoid(heads, cholesky, left)
         return None if ellipsoid.is_empty else ellipsoid
+
+    def arrowhead(self, sketch: WeightSketch, trust: float) -> Arrowhead:
+        """The Gram matrix of the set linearised at its center, for networks."""
+        tangents = self.center_tangents
+        if tangents is None or tangents.sketch != sketch:
+            tangents = TangentStatistics.of(sketch, self.center, self.data.inputs, self.data.tasks)
+        return Arrowhead(self._statistics_of_center, tangents, ridge=self.ridge, trust=trust)
 
     def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
         """Sup { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""

@@ -18,6 +18,9 @@ from gfucb.linalg import (
     task_sums,
 )
 
+# Leave-one-out residuals are divided by 1 - leverage, but never by less than this.
+SMALLEST_LEFT_OUT = 1e-3
+
 
 @dataclass(frozen=True)
 class HeadPenalty:

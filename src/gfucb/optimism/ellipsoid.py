@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gfucb.contracts import Menu, OptimisticChoice
+from gfucb.contracts import Menu, OptimisticChoice, Promise
 from gfucb.errors import InvalidInputError
 from gfucb.functions import ConfidenceSet, HeadEllipsoid, MultiheadFunction
 from gfucb.optimism.joint_choice import choose_jointly
@@ -58,6 +58,7 @@ class LastLayer:
             values=values.gather(1, actions[:, None]).squeeze(1),
             squared_distance=ellipsoid.squared_radius,
             squared_radius=confidence_set.squared_radius,
+            promise=promise_of(center, ellipsoid, features, actions, menu),
         )
 
 
@@ -79,6 +80,22 @@ def hopeful_heads(
         squared_radius=squared_radius,
         # With a norm bound the actions were chosen by an upper bound of their value.
         is_exact=is_exact and ellipsoid.norm_bound is None,
+        promise=promise_of(template, ellipsoid, features, actions, menu),
+    )
+
+
+def promise_of(
+    template: MultiheadFunction,
+    ellipsoid: HeadEllipsoid,
+    features: Tensor,
+    actions: Tensor,
+    menu: Menu,
+) -> Promise:
+    """What the middle of `ellipsoid` and its widths promise of the chosen actions [entry]."""
+    chosen = features[torch.arange(len(actions)), actions].unsqueeze(1)
+    return Promise(
+        template.offset + ellipsoid.center_values(chosen, menu.tasks).squeeze(1),
+        ellipsoid.squared_widths(chosen, menu.tasks).squeeze(1),
     )
 
 

@@ -35,4 +35,5 @@ class ExactFinite:
                     hopeful_heads(template, ellipsoid, menu, confidence_set.squared_radius)
                 )
         best = max(choices, key=lambda choice: float(choice.values.sum()))
-        return replace(best, is_exact=all(choice.is_exact for choice in choices))
+        # What was promised is for the fit to say, not for the member that hopes most.
+        return replace(best, is_exact=all(choice.is_exact for choice in choices), promise=None)

@@ -9,20 +9,16 @@ samples of the task (Gentile, Wang and Zhang 2022; Agarwal, Jin and Zhang 2023; 
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gfucb.errors import InvalidInputError
-from gfucb.functions import MultiheadFunction, NeuralRepresentation
-from gfucb.functions.representations import module_dtype, normalise, readable
+from gfucb.functions import MultiheadFunction
+from gfucb.functions.gradients import WeightSketch
 from gfucb.linalg import ridge_cholesky, task_grams, task_sums
 from gfucb.theory.requirements import require_positive
 
 # Samples of a task that share one factorisation.
 BLOCK = 64
-# Samples differentiated at once.
-GRADIENT_CHUNK = 256
-
-
 # Gram matrices over the ridge beyond this have no digits left.
 LARGEST_CONDITION = 1e14
 
@@ -96,61 +92,20 @@ def gradient_features(
     inputs: Tensor,
     tasks: Tensor,
     *,
-    sketch_dim: int | None = None,
-    generator: torch.Generator | None = None,
+    sketch: WeightSketch | None = None,
 ) -> Tensor:
-    """Gradients of f_i(x) = <heads[i], phi(x)> in the parameters of phi: [sample, parameter].
+    """Gradients of f_i(x) = <heads[i], phi(x)> in the weights of phi: [sample, weight].
 
-    They are the features of the linearised network (the neural tangent kernel's). With
-    `sketch_dim` = s they are multiplied by a Gaussian matrix / sqrt(s), which keeps inner
-    products on average (Johnson and Lindenstrauss 1984): [sample, s]. O(samples parameters s).
+    They are the features of the linearised network (the neural tangent kernel's). A `sketch`
+    shortens them and keeps inner products on average: [sample, sketch]. O(samples weights).
 
     Args:
         function: f, on a `NeuralRepresentation`; it is looked at in evaluation mode.
         inputs: [sample, *input].
         tasks: the head of each sample, [sample].
-        sketch_dim: s; None keeps all parameters.
-        generator: source of the Gaussian matrix; needed with `sketch_dim`.
+        sketch: how they are shortened; None keeps all weights.
     """
-    if not isinstance(function.representation, NeuralRepresentation):
-        raise InvalidInputError(
-            "gradient features need a NeuralRepresentation, "
-            f"got {type(function.representation).__name__}"
-        )
-    phi = function.representation.copy()
-    heads = function.heads.to(module_dtype(phi.module))[tasks]
-    chunks = zip(inputs.split(GRADIENT_CHUNK), heads.split(GRADIENT_CHUNK), strict=True)
-    num_parameters = sum(p.numel() for p in phi.module.parameters())
-    sketch = gaussian_sketch(num_parameters, sketch_dim, generator)
-    gradients = (parameter_gradients(phi, x, head).to(torch.float64) for x, head in chunks)
-    return torch.cat([g if sketch is None else g @ sketch for g in gradients])
-
-
-def parameter_gradients(phi: NeuralRepresentation, inputs: Tensor, heads: Tensor) -> Tensor:
-    """Gradient of <heads[n], phi(inputs[n])> for each n: [n, parameter]."""
-    module: nn.Module = phi.module
-    parameters = {name: p.detach() for name, p in module.named_parameters()}
-
-    def value(at: dict[str, Tensor], x: Tensor, head: Tensor) -> Tensor:
-        output = torch.func.functional_call(module, at, (x.unsqueeze(0),))
-        return (normalise(output, phi.normalisation)[0] * head).sum()
-
-    per_sample = torch.func.vmap(torch.func.grad(value), in_dims=(None, 0, 0))
-    gradients = per_sample(parameters, readable(inputs, module_dtype(module)), heads)
-    return torch.cat([gradient.flatten(1) for gradient in gradients.values()], dim=1)
-
-
-def gaussian_sketch(
-    num_parameters: int, sketch_dim: int | None, generator: torch.Generator | None
-) -> Tensor | None:
-    """A matrix [parameter, sketch] of N(0, 1 / sketch_dim), or None if none is asked for."""
-    if sketch_dim is None:
-        return None
-    require_positive(sketch_dim=sketch_dim)
-    if generator is None:
-        raise InvalidInputError("a sketch is random: pass a generator along with sketch_dim")
-    shape = (num_parameters, sketch_dim)
-    return torch.randn(shape, generator=generator, dtype=torch.float64) / sketch_dim**0.5
+    return (sketch or WeightSketch(dim=None)).of(function, inputs, tasks)
 
 
 def checked_samples(

@@ -1,0 +1,338 @@
+"""Many independent copies of an agent on one device, advanced in lockstep.
+
+Seeds of an experiment, or groups of tasks that share nothing, are small problems that leave a
+device idle one at a time. A fleet stacks them: every layer of every network, every head and
+every confidence ellipsoid is one batched operation over all copies. Copies remain what they
+would be alone, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gfucb.agents.doors import gradients_allowed, read_menu, read_rewards
+from gfucb.agents.gfucb import GFUCB
+from gfucb.agents.learner import Surprise
+from gfucb.contracts import Promise, Row
+from gfucb.errors import InvalidInputError
+from gfucb.estimation import CalibratedRadius, VariableProjection
+from gfucb.functions import HeadStatistics, MultitaskDataset, NeuralClass
+from gfucb.functions.gradients import network_of
+from gfucb.functions.stacks import NetworkStack
+from gfucb.linalg import inverse_squared_norms, ridge_cholesky
+from gfucb.optimism import Greedy, LastLayer
+from gfucb.optimism.joint_choice import choose_jointly
+from gfucb.seeding import random_stream
+
+
+@dataclass(frozen=True, eq=False)
+class FleetDecision:
+    """What every copy chose.
+
+    Attributes:
+        actions: [copy, task].
+        optimistic_values: [copy, task].
+        inputs: the chosen candidates, [copy, task, *input].
+        features: their features, [copy, task, feature].
+        promise: estimates and unit widths, [copy, task] each.
+    """
+
+    actions: Tensor
+    optimistic_values: Tensor
+    inputs: Tensor
+    features: Tensor
+    promise: Promise
+
+
+class Fleet:
+    """Agents built alike but for their seeds, each with problems of its own, in lockstep.
+
+    In every round every task of every copy decides and is rewarded. What alone costs a launch a
+    copy costs one in all: on a GPU the time of a round hardly grows with the number of copies
+    until the device is full.
+
+    Args:
+        agents: `GFUCB` agents on networks, fitted by `VariableProjection`, with the optimism of
+            `LastLayer` or `Greedy`, that have learned nothing yet. `disband` tells them what
+            their copies have learned.
+    """
+
+    def __init__(self, agents: Sequence[GFUCB]) -> None:
+        self.agents = list(agents)
+        first = _checked(self.agents)
+        self.num_tasks = first.num_tasks
+        self.device = first.learner.device
+        self.num_fits = [0] * len(agents)
+        self.calibrations = [agent.calibration for agent in agents]
+        self._learner, self._optimism = first.learner, first.most_optimistic
+        self._samples_at_fit = 0
+        self._surprises = [Surprise()] * len(agents)
+        self._belief: _Belief | None = None
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    @gradients_allowed()
+    def decide(self, candidates: Tensor) -> FleetDecision:
+        """Choose for every task of every copy: candidates [copy, task, action, *input]."""
+        if tuple(candidates.shape[:2]) != (len(self), self.num_tasks):
+            raise InvalidInputError(
+                "candidates must have the shape [copy, task, action, *input] with "
+                f"[{len(self)}, {self.num_tasks}, ...], got {list(candidates.shape)}"
+            )
+        menu = read_menu(
+            candidates.flatten(0, 1),
+            None,
+            None,
+            num_tasks=len(self) * self.num_tasks,
+            device=self.device,
+        )
+        belief = self._belief or self._unlearned(menu.candidates.flatten(0, 1))
+        penalty, offset = self._learner.penalty, self._learner.offset
+        actions_offered = menu.available.shape[1]
+        by_copy = menu.candidates.unflatten(0, (len(self), -1)).flatten(1, 2)
+        features = belief.stack.features(by_copy).view(len(menu.tasks), actions_offered, -1)
+        heads = belief.statistics.heads(penalty)
+        means = offset + (features @ heads.unsqueeze(-1)).squeeze(-1)
+        widths = inverse_squared_norms(
+            ridge_cholesky(belief.statistics.grams, penalty.ridge), features
+        )
+        radii = self._squared_radii(belief)
+        actions = self._choose(self._by_copy(means), self._by_copy(widths), radii)
+
+        rows, chosen = torch.arange(len(menu.tasks)), actions.flatten()
+        estimates = self._by_copy(means[rows, chosen])
+        squared_widths = self._by_copy(widths[rows, chosen])
+        hopes = estimates + self._bonuses(squared_widths, radii)
+        if self._learner.value_range is not None:
+            hopes = hopes.clamp(*self._learner.value_range)
+        return FleetDecision(
+            actions,
+            hopes,
+            self._by_copy(menu.inputs_of(chosen)),
+            self._by_copy(features[rows, chosen]),
+            Promise(estimates, squared_widths),
+        )
+
+    @gradients_allowed()
+    def observe(self, decision: FleetDecision, rewards: Any) -> None:
+        """Learn from rewards [copy, task] of the last decision."""
+        shape = (len(self), self.num_tasks)
+        read = torch.as_tensor(rewards)
+        if tuple(read.shape) != shape:
+            raise InvalidInputError(
+                f"rewards must have the shape [copy, task] = {list(shape)}, got {list(read.shape)}"
+            )
+        read = read_rewards(read.flatten(), read.numel()).view(shape)
+        belief = self._belief or self._unlearned(decision.inputs.flatten(0, 1))
+        tasks = torch.arange(read.numel(), device=self.device)
+        targets = read.to(self.device)
+        errors = (targets - decision.promise.estimates).cpu()
+        surprises = [s.plus(e) for s, e in zip(self._surprises, errors, strict=True)]
+        samples = len(belief.data) // len(self) + self.num_tasks
+        is_due = samples >= self._learner.refit_growth * self._samples_at_fit
+        stale = [
+            copy
+            for copy, surprise in enumerate(surprises)
+            if is_due
+            or surprise.is_stale(samples, self._samples_at_fit, self._learner.refit_growth)
+        ]
+        belief.data.append(tasks, decision.inputs.flatten(0, 1), targets.flatten())
+        news = HeadStatistics.of(
+            decision.features.flatten(0, 1),
+            tasks,
+            targets.flatten() - self._learner.offset,
+            len(tasks),
+        )
+        self._belief = replace(belief, statistics=belief.statistics.plus(news))
+        if stale:
+            self._refit(stale)
+        if is_due:
+            self._samples_at_fit = samples
+        self._surprises = [
+            surprise.after_fit() if copy in stale else surprise
+            for copy, surprise in enumerate(surprises)
+        ]
+        self._calibrate(decision.promise, read)
+
+    def diagnostics(self, copy: int) -> Row:
+        """Facts about one copy: its number of fits and the coverage of its promises."""
+        row: dict[str, float | int] = {"fits": self.num_fits[copy]}
+        calibration = self.calibrations[copy]
+        if calibration is not None:
+            row["coverage"] = calibration.coverage
+        return row
+
+    def disband(self) -> list[GFUCB]:
+        """The agents, each with what its copy has learned: they go on alone from here."""
+        if self._belief is not None:
+            networks = self._belief.stack.unstacked()
+            for copy, (agent, network) in enumerate(zip(self.agents, networks, strict=True)):
+                own = self._data_of(copy)
+                mine = slice(copy * self.num_tasks, (copy + 1) * self.num_tasks)
+                statistics = self._belief.statistics
+                heads = statistics.heads(self._learner.penalty)
+                state = {
+                    "counters": torch.tensor([self.num_fits[copy], self._samples_at_fit]),
+                    "surprise": self._surprises[copy].tensor(),
+                    "data.inputs": own.inputs,
+                    "data.tasks": own.tasks,
+                    "data.targets": own.targets,
+                    "statistics.grams": statistics.grams[mine],
+                    "statistics.moments": statistics.moments[mine],
+                    "heads": heads[mine],
+                }
+                module = network.module.state_dict()
+                state |= {f"module.{name}": tensor for name, tensor in module.items()}
+                calibration = self.calibrations[copy]
+                agent.load_state(state | (calibration.tensors() if calibration else {}))
+        return self.agents
+
+    def _unlearned(self, inputs: Tensor) -> _Belief:
+        """The belief before any data, for inputs like these [n, *input]."""
+        beginnings = [agent.learner.belief(inputs[:1]) for agent in self.agents]
+        stack = NetworkStack([network_of(center) for center, _, _ in beginnings])
+        num_tasks = len(self) * self.num_tasks
+        feature_dim = beginnings[0][0].heads.shape[1]
+        stored = beginnings[0][1].inputs
+        data = MultitaskDataset(num_tasks, stored.shape[1:], stored.dtype, device=self.device)
+        return _Belief(stack, data, HeadStatistics.empty(num_tasks, feature_dim, self.device))
+
+    def _refit(self, copies: list[int]) -> None:
+        """Fit the networks of some copies anew, all at once, and their heads."""
+        assert self._belief is not None
+        stack, statistics = self._belief.stack, self._belief.statistics
+        fit = self._learner.fit
+        assert isinstance(fit, VariableProjection)
+        fitted = stack if len(copies) == len(self) else stack.taken(copies)
+        data = [self._data_of(copy) for copy in copies]
+        fit.fit_stack(
+            fitted,
+            data,
+            offset=self._learner.offset,
+            ridge=self._learner.penalty.ridge,
+            generators=[
+                random_stream(self.agents[copy].learner.seed, "fit", self.num_fits[copy])
+                for copy in copies
+            ],
+        )
+        features = fitted.features(torch.stack([own.inputs for own in data]))
+        for own, phi, copy in zip(data, features, copies, strict=True):
+            mine = slice(copy * self.num_tasks, (copy + 1) * self.num_tasks)
+            targets = own.targets - self._learner.offset
+            news = HeadStatistics.of(phi, own.tasks, targets, self.num_tasks)
+            statistics.grams[mine], statistics.moments[mine] = news.grams, news.moments
+            self.num_fits[copy] += 1
+        if fitted is not stack:
+            stack.put(copies, fitted)
+
+    def _data_of(self, copy: int) -> MultitaskDataset:
+        """The samples of one copy, in their order."""
+        assert self._belief is not None
+        data = self._belief.data
+
+        def mine(rows: Tensor) -> Tensor:
+            return rows.unflatten(0, (-1, len(self), self.num_tasks))[:, copy].flatten(0, 1)
+
+        inputs = mine(data.inputs)
+        own = MultitaskDataset(
+            self.num_tasks,
+            inputs.shape[1:],
+            inputs.dtype,
+            device=self.device,
+            capacity=len(inputs),
+        )
+        own.append(mine(data.tasks) % self.num_tasks, inputs, mine(data.targets))
+        return own
+
+    def _squared_radii(self, belief: _Belief) -> list[float]:
+        radius, calibrations = self.agents[0].squared_radius, self.calibrations
+        if isinstance(radius, CalibratedRadius):
+            return [c.squared_radius(self.num_tasks) for c in calibrations if c is not None]
+        return [radius(belief.data.round_index)] * len(self)
+
+    def _choose(self, means: Tensor, widths: Tensor, radii: list[float]) -> Tensor:
+        """Actions [copy, task] from means and squared widths [copy, task, action]."""
+        if isinstance(self._optimism, Greedy):
+            return means.argmax(-1)
+        if not self._is_joint:
+            beta = torch.tensor(radii, dtype=means.dtype, device=self.device)
+            return (means + (beta[:, None, None] * widths).sqrt()).argmax(-1)
+        choices = [
+            choose_jointly(mean, width, radius).options
+            for mean, width, radius in zip(
+                means.cpu().numpy(), widths.cpu().numpy(), radii, strict=True
+            )
+        ]
+        return torch.as_tensor(np.stack(choices), device=self.device)
+
+    def _bonuses(self, squared_widths: Tensor, radii: list[float]) -> Tensor:
+        """What the most hopeful heads add to the chosen actions: [copy, task]."""
+        if isinstance(self._optimism, Greedy):
+            return torch.zeros_like(squared_widths)
+        beta = torch.tensor(radii, dtype=squared_widths.dtype, device=self.device)[:, None]
+        if not self._is_joint:
+            return (beta * squared_widths).sqrt()
+        total = squared_widths.sum(1, keepdim=True).clamp_min(torch.finfo(beta.dtype).tiny)
+        return squared_widths * (beta / total).sqrt()
+
+    @property
+    def _is_joint(self) -> bool:
+        return isinstance(self._optimism, LastLayer) and self._optimism.joint
+
+    def _calibrate(self, promise: Promise, rewards: Tensor) -> None:
+        estimates, widths = promise.estimates.cpu(), promise.squared_widths.cpu()
+        self.calibrations = [
+            calibration and calibration.after(Promise(estimates[c], widths[c]), rewards[c])
+            for c, calibration in enumerate(self.calibrations)
+        ]
+
+    def _by_copy(self, rows: Tensor) -> Tensor:
+        """[copy task, ...] -> [copy, task, ...]."""
+        return rows.unflatten(0, (len(self), self.num_tasks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Belief:
+    """What the fleet has learned; task i of copy c stands at c * num_tasks + i."""
+
+    stack: NetworkStack
+    data: MultitaskDataset
+    statistics: HeadStatistics
+
+
+def _checked(agents: list[GFUCB]) -> GFUCB:
+    """The first agent, once it is clear that all are built alike and can be stacked."""
+    if not agents:
+        raise InvalidInputError("a fleet needs at least one agent, got none")
+    first = agents[0]
+    alike = [agent.settings() | {"seed": "", "M": str(agent.num_tasks)} for agent in agents]
+    for one in alike[1:]:
+        if one != alike[0]:
+            name = next(name for name in one if one[name] != alike[0].get(name))
+            raise InvalidInputError(
+                "the agents of a fleet must be built alike but for their seeds; they differ in "
+                f"{name}: {alike[0].get(name)} and {one[name]}"
+            )
+    fit, optimism = first.learner.fit, first.most_optimistic
+    known = first.representation_class
+    if (
+        not isinstance(fit, VariableProjection)
+        or not isinstance(optimism, LastLayer | Greedy)
+        or not (known is None or isinstance(known, NeuralClass))
+        or first.learner.penalty.norm_bound is not None
+    ):
+        raise InvalidInputError(
+            "a fleet takes agents on networks, fitted by VariableProjection, with LastLayer or "
+            "Greedy and without a norm bound, got "
+            f"{type(fit).__name__} and {type(optimism).__name__}"
+        )
+    if any(agent.state() for agent in agents):
+        raise InvalidInputError("the agents of a fleet must not have learned anything yet")
+    return first
