@@ -212,16 +212,17 @@ class Fleet:
         assert isinstance(fit, VariableProjection)
         fitted = stack if len(copies) == len(self) else stack.taken(copies)
         data = [self._data_of(copy) for copy in copies]
-        fit.fit_stack(
-            fitted,
-            data,
-            offset=self._learner.offset,
-            ridge=self._learner.penalty.ridge,
-            generators=[
-                random_stream(self.agents[copy].learner.seed, "fit", self.num_fits[copy])
-                for copy in copies
-            ],
-        )
+        if fit.can_train(len(data[0]), statistics.moments.shape[1]):
+            fit.fit_stack(
+                fitted,
+                data,
+                offset=self._learner.offset,
+                ridge=self._learner.penalty.ridge,
+                generators=[
+                    random_stream(self.agents[copy].learner.seed, "fit", self.num_fits[copy])
+                    for copy in copies
+                ],
+            )
         features = fitted.features(torch.stack([own.inputs for own in data]))
         for own, phi, copy in zip(data, features, copies, strict=True):
             mine = slice(copy * self.num_tasks, (copy + 1) * self.num_tasks)
@@ -254,7 +255,11 @@ class Fleet:
     def _squared_radii(self, belief: _Belief) -> list[float]:
         radius, calibrations = self.agents[0].squared_radius, self.calibrations
         if isinstance(radius, CalibratedRadius):
-            return [c.squared_radius(self.num_tasks) for c in calibrations if c is not None]
+            return [
+                c.squared_radius(self.num_tasks, self.num_tasks)
+                for c in calibrations
+                if c is not None
+            ]
         return [radius(belief.data.round_index)] * len(self)
 
     def _choose(self, means: Tensor, widths: Tensor, radii: list[float]) -> Tensor:

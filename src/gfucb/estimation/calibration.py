@@ -39,20 +39,20 @@ class CalibratedRadius:
     # candidates stay feasible under a smaller radius but the truth may not (section 6.3); here
     # the share of promises kept is what is held constant.
     start: float
-    target: float | None = 0.8
+    target: float | None = 0.9
     window: int = 2000
     warm_up: int = 20
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.start) and self.start >= 0):
-            raise InvalidInputError(f"start must be finite and not negative, got {self.start}")
         if self.target is not None and not 0 < self.target < 1:
             raise InvalidInputError(
                 f"target must lie between 0 and 1 or be None, got {self.target}"
             )
-        if not (math.isfinite(self.factor) and self.factor >= 0):
-            raise InvalidInputError(f"factor must be finite and not negative, got {self.factor}")
+        for name in ("start", "factor"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InvalidInputError(f"{name} must be finite and not negative, got {value}")
         if self.window < self.warm_up or self.warm_up < 1:
             raise InvalidInputError(
                 f"1 <= warm_up <= window is needed, got {self.warm_up} and {self.window}"

@@ -38,11 +38,13 @@ class VariableProjection:
     While tasks have fewer samples than features, heads fit their own data whatever phi is and
     the residual says nothing about phi; held-out errors still do.
 
+    Phi is left alone while there are fewer samples than features.
     Each step looks at a few random tasks and at most `samples_per_task` of each, so the cost
     of a fit, steps * batch_size samples, does not grow with the data.
     """
 
     steps: int = 60
+    """Gradient steps in a fit."""
     learning_rate: float = 3e-3
     weight_decay: float = 0.0
     batch_size: int = 1024
@@ -66,7 +68,7 @@ class VariableProjection:
         representation = trainable_copy(start)
         module = representation.module
         weights = [p for p in module.parameters() if p.requires_grad]
-        if weights and len(data):
+        if weights and self.can_train(len(data), start.heads.shape[1]):
             dropouts = seeded_dropouts(module)
             plan = FitPlan.draw(self, data, len(dropouts), generator).to(data.inputs.device)
             optimiser = self.optimiser(weights)
@@ -98,7 +100,7 @@ class VariableProjection:
     ) -> None:
         """Train the networks of a stack in place, each on its own data, as each would be alone.
 
-        The data sets must have equal numbers of samples, task by task.
+        The data sets must have equal numbers of samples, task by task, and enough of them.
         """
         dropouts = seeded_dropout_names(stack.module)
         device = data[0].inputs.device
@@ -131,6 +133,12 @@ class VariableProjection:
                 losses.sum().backward()
                 optimiser.step()
         stack.module.eval()
+
+    def can_train(self, num_samples: int, feature_dim: int) -> bool:
+        """Whether there is enough data to train on; with less, only the heads are fitted."""
+        # Fewer samples than features are fitted by whatever features there are, the larger the
+        # better: networks of single tasks blew up in their first rounds and did not recover.
+        return num_samples >= feature_dim
 
     def optimiser(self, weights: Sequence[Tensor]) -> torch.optim.Optimizer:
         """AdamW, each weight by itself: stacked networks are trained as they would be alone."""

@@ -36,7 +36,7 @@ class Certified:
     """
 
     sketch: WeightSketch = field(default_factory=WeightSketch)
-    trust: float = 1.0
+    trust: float = 10.0
 
     def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
         """Return a member of the set, and actions, at least as hopeful as the best heads alone."""

@@ -51,7 +51,7 @@ class Linearised:
     """
 
     sketch: WeightSketch = field(default_factory=WeightSketch)
-    trust: float = 1.0
+    trust: float = 10.0
     joint: bool = True
 
     def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
@@ -79,7 +79,7 @@ class Gradient:
     """
 
     sketch: WeightSketch = field(default_factory=WeightSketch)
-    trust: float = 1.0
+    trust: float = 10.0
 
     def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
         """Choose, in each entry, the action whose own gradient promises most."""
