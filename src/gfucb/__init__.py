@@ -8,6 +8,7 @@ agent.observe(decision, rewards)
 from gfucb.agents import (
     GFUCB,
     EpsilonGreedy,
+    Fleet,
     Grouped,
     Uniform,
     linucb,
@@ -23,6 +24,7 @@ from gfucb.estimation import (
     ConstantRadius,
     Exhaustive,
     LogRadius,
+    RandomShifts,
     ScaledRadius,
     VariableProjection,
 )
@@ -67,6 +69,7 @@ __all__ = [
     "Exhaustive",
     "FineTuning",
     "FiniteClass",
+    "Fleet",
     "Gradient",
     "Greedy",
     "Grouped",
@@ -83,6 +86,7 @@ __all__ = [
     "NeuralRepresentation",
     "OptimisticChoice",
     "PrintedRadius",
+    "RandomShifts",
     "ScaledRadius",
     "Uniform",
     "VariableProjection",

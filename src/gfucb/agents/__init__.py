@@ -1,12 +1,14 @@
 """Decisions: GFUCB and the baselines it is compared with."""
 
 from gfucb.agents.baselines import EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
+from gfucb.agents.fleet import Fleet
 from gfucb.agents.gfucb import GFUCB
 from gfucb.agents.saving import restore, save
 
 __all__ = [
     "GFUCB",
     "EpsilonGreedy",
+    "Fleet",
     "Grouped",
     "Uniform",
     "linucb",

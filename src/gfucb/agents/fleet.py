@@ -255,11 +255,7 @@ class Fleet:
     def _squared_radii(self, belief: _Belief) -> list[float]:
         radius, calibrations = self.agents[0].squared_radius, self.calibrations
         if isinstance(radius, CalibratedRadius):
-            return [
-                c.squared_radius(self.num_tasks, self.num_tasks)
-                for c in calibrations
-                if c is not None
-            ]
+            return [c.squared_radius(self.num_tasks) for c in calibrations if c is not None]
         return [radius(belief.data.round_index)] * len(self)
 
     def _choose(self, means: Tensor, widths: Tensor, radii: list[float]) -> Tensor:

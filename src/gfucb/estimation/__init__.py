@@ -2,6 +2,7 @@
 
 from gfucb.estimation.adam import AdamFit
 from gfucb.estimation.alternating import Alternating
+from gfucb.estimation.augmentation import RandomShifts
 from gfucb.estimation.calibration import CalibratedRadius
 from gfucb.estimation.exhaustive import Exhaustive
 from gfucb.estimation.profile import best_on, penalised_error, squared_error
@@ -15,6 +16,7 @@ __all__ = [
     "ConstantRadius",
     "Exhaustive",
     "LogRadius",
+    "RandomShifts",
     "ScaledRadius",
     "VariableProjection",
     "best_on",

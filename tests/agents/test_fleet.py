@@ -1,0 +1,119 @@
+"""A fleet is its agents, each alone."""
+
+import pytest
+import torch
+
+from gfucb import GFUCB, Greedy, LastLayer, LogRadius, VariableProjection, multitask_greedy
+from gfucb.agents.fleet import Fleet
+from gfucb.environments import ImageBandit, load_digits
+from gfucb.errors import InvalidInputError
+from gfucb.experiments.lockstep import play_together
+from gfucb.experiments.runner import play
+from gfucb.functions.networks import default_network
+from gfucb.seeding import random_stream
+
+SEEDS = (0, 1, 2)
+QUICK = VariableProjection(steps=8, batch_size=64)
+
+
+def network(seed: int) -> torch.nn.Module:
+    # Double precision: training amplifies rounding, and single would hide a real difference.
+    return default_network((8, 8), random_stream(seed, "network"), hidden=16).double()
+
+
+def make(seed: int, **options) -> GFUCB:
+    return GFUCB(4, network(seed), seed=seed, fit=QUICK, **options)
+
+
+def worlds() -> list[ImageBandit]:
+    return [ImageBandit(load_digits(), num_tasks=4, num_actions=5, seed=seed) for seed in SEEDS]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"optimism": LastLayer(joint=False)}, {"squared_radius": LogRadius()}, {"ridge": 0.3}],
+    ids=["default", "separate", "printed radius", "ridge"],
+)
+def test_copies_decide_and_learn_as_they_would_alone(options):
+    fleet = Fleet([make(seed, **options) for seed in SEEDS])
+    together = list(play_together(fleet, worlds(), num_rounds=25))
+    for copy, (seed, world) in enumerate(zip(SEEDS, worlds(), strict=True)):
+        alone = make(seed, **options)
+        rows = list(play(alone, world, num_rounds=25))
+        for one, many in zip(rows, together, strict=True):
+            for name in ("regret", "cumulative_regret", "reward", "fits"):
+                assert many[copy][name] == pytest.approx(one[name], abs=1e-12)
+        back = fleet.disband()[copy]
+        menu = world.round(99).candidates
+        expected, found = alone.decide(menu), back.decide(menu)
+        assert torch.equal(found.actions, expected.actions)
+        torch.testing.assert_close(
+            found.optimistic_values, expected.optimistic_values, rtol=1e-6, atol=1e-6
+        )
+        assert back.diagnostics()["fits"] == rows[-1]["fits"] > 3
+
+
+def test_disbanded_agents_go_on_alone():
+    fleet = Fleet([make(seed) for seed in SEEDS])
+    list(play_together(fleet, worlds(), num_rounds=6))
+    agents = fleet.disband()
+    rows = list(play(agents[1], worlds()[1], num_rounds=12, rounds_done=6))
+    alone = list(play(make(1), worlds()[1], num_rounds=12))[6:]
+    assert [r["regret"] for r in rows] == pytest.approx([r["regret"] for r in alone])
+
+
+def test_greedy_copies_have_no_hope():
+    fleet = Fleet([multitask_greedy(4, network(s), seed=s, fit=QUICK) for s in SEEDS])
+    x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
+    fleet.observe(fleet.decide(x), torch.rand(3, 4, generator=random_stream(0, "y")))
+    decision = fleet.decide(x)
+    estimates = decision.promise.estimates.clamp(0, 1)
+    torch.testing.assert_close(decision.optimistic_values, estimates)
+
+
+def test_a_copy_whose_world_has_changed_is_refitted_out_of_turn_and_the_others_are_not():
+    def agents() -> list[GFUCB]:
+        # Fits at 4, 8, .. 256 samples; the next would be at 512, round 128.
+        return [make(seed, refit_growth=2.0) for seed in (0, 1)]
+
+    fleet, alone = Fleet(agents()), agents()
+    own = worlds()[:2]
+    for index in range(1, 100):
+        rounds = [world.round(index) for world in own]
+        decision = fleet.decide(torch.stack([r.candidates for r in rounds]))
+        rewards = torch.stack([r.rewards(a) for r, a in zip(rounds, decision.actions, strict=True)])
+        if index > 66:
+            rewards[1] += 3.0  # only in the second copy's world
+        fleet.observe(decision, rewards)
+        for agent, round_, reward in zip(alone, rounds, rewards, strict=True):
+            agent.observe(agent.decide(round_.candidates), reward)
+    assert fleet.num_fits == [agent.learner.num_fits for agent in alone]
+    assert fleet.num_fits[1] > fleet.num_fits[0]
+
+
+def test_what_cannot_be_stacked_is_refused_in_a_sentence():
+    with pytest.raises(InvalidInputError, match="at least one agent"):
+        Fleet([])
+    with pytest.raises(InvalidInputError, match="differ in ridge"):
+        Fleet([make(0), make(1, ridge=2.0)])
+    with pytest.raises(InvalidInputError, match="LastLayer or Greedy"):
+        from gfucb import FineTuning
+
+        Fleet([make(0, optimism=FineTuning.stable())])
+    learned = make(0)
+    learned.learn([0], torch.rand(1, 8, 8), [0.5])
+    with pytest.raises(InvalidInputError, match="learned anything"):
+        Fleet([learned])
+
+
+def test_bad_rounds_leave_no_trace():
+    fleet = Fleet([make(seed, optimism=Greedy()) for seed in SEEDS])
+    x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
+    with pytest.raises(InvalidInputError, match=r"\[copy, task, action"):
+        fleet.decide(x[:2])
+    decision = fleet.decide(x)
+    for bad in (torch.zeros(3, 3), torch.full((3, 4), float("nan"))):
+        with pytest.raises(InvalidInputError, match="rewards"):
+            fleet.observe(decision, bad)
+    assert fleet.num_fits == [0, 0, 0]
+    assert all(not agent.state() for agent in fleet.disband())

@@ -1,0 +1,57 @@
+"""Inputs that pay the same."""
+
+import pytest
+import torch
+
+from gfucb import GFUCB, RandomShifts, VariableProjection
+from gfucb.agents.fleet import Fleet
+from gfucb.errors import InvalidInputError
+from gfucb.seeding import random_stream
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (2, 6, 5)])
+def test_shifts_move_images_and_nothing_else(shape):
+    images = torch.zeros(200, *shape, dtype=torch.uint8)
+    images[..., 3, 2] = 9
+    shifted = RandomShifts(2)(images, random_stream(0, "shift"))
+    assert shifted.shape == images.shape
+    assert shifted.dtype == torch.uint8
+    channels = 1 if len(shape) == 2 else 2
+    assert (shifted.flatten(1).sum(1) == 9 * channels).all()
+    places = {tuple(p.tolist()) for p in shifted.view(200, -1, 6, 5)[:, 0].nonzero()[:, 1:]}
+    assert places == {(row, column) for row in range(1, 6) for column in range(5)}
+
+
+def test_what_leaves_the_image_is_gone():
+    corner = torch.zeros(100, 3, 3)
+    corner[:, 0, 0] = 1
+    assert {float(s) for s in RandomShifts(1)(corner, random_stream(0, "s")).sum((1, 2))} == {0, 1}
+
+
+def test_wrong_shifts_and_inputs_are_refused():
+    with pytest.raises(InvalidInputError, match="at least 1"):
+        RandomShifts(0)
+    with pytest.raises(InvalidInputError, match="images"):
+        RandomShifts(1)(torch.zeros(3, 4), random_stream(0, "s"))
+
+
+def test_a_fit_is_shown_augmented_inputs_alone_and_in_a_fleet():
+    seen = []
+
+    def blank(inputs, generator):
+        seen.append(len(inputs))
+        return torch.zeros_like(inputs)
+
+    fit = VariableProjection(steps=3, augment=blank)
+    x = torch.rand(2, 3, 30, 4, 4, generator=random_stream(0, "x"))
+    agent = GFUCB(3, seed=0, fit=fit)
+    rewards = torch.rand(30, 3, generator=random_stream(0, "y"))
+    for action in range(30):
+        agent.observe(agent.decide(x[0, :, action : action + 1]), rewards[action])
+    assert seen
+    seen.clear()
+    fleet = Fleet([GFUCB(3, seed=s, fit=fit) for s in range(2)])
+    for action in range(30):
+        decision = fleet.decide(x[:, :, action : action + 1])
+        fleet.observe(decision, rewards[action].repeat(2, 1))
+    assert seen

@@ -1,0 +1,231 @@
+"""Optimism that sees the weights, against exact answers, enumeration and the network itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gfucb import (
+    GFUCB,
+    Certified,
+    ConfidenceSet,
+    Enumerated,
+    Gradient,
+    Greedy,
+    IdentityRepresentation,
+    LastLayer,
+    Linearised,
+    Menu,
+    MultiheadFunction,
+    MultitaskDataset,
+    NeuralRepresentation,
+    VariableProjection,
+)
+from gfucb.checks import check_agent, check_optimism_solver
+from gfucb.environments import ImageBandit, load_digits
+from gfucb.errors import InvalidInputError
+from gfucb.estimation import best_on
+from gfucb.experiments import play
+from gfucb.functions import HeadPenalty
+from gfucb.functions.gradients import WeightSketch
+from gfucb.optimism.linearised import Tangent, _JointProblem
+from gfucb.seeding import global_randomness_from, random_stream
+
+WHOLE = WeightSketch(dim=None)
+
+
+def case(
+    seed: int,
+    module: nn.Module | None = None,
+    *,
+    ridge: float = 0.5,
+    tasks: int = 3,
+    actions: int = 4,
+    squared_radius: float = 0.3,
+) -> tuple[ConfidenceSet, Menu]:
+    """Random data, a fit of the heads on `module`, and a menu."""
+    dim, generator = 4, random_stream(seed, "case")
+    if module is None:
+        with global_randomness_from(random_stream(seed, "module")):
+            module = nn.Sequential(nn.Linear(dim, 6), nn.Tanh(), nn.Linear(6, 3)).double()
+    data = MultitaskDataset(tasks, torch.Size([dim]), torch.float64)
+    inputs = torch.randn(60, dim, generator=generator, dtype=torch.float64)
+    owners = torch.arange(60) % tasks
+    targets = torch.sin(inputs.sum(1) + owners) / 2
+    data.append(owners, inputs, targets)
+    phi = NeuralRepresentation(module)
+    width = phi(inputs[:1]).shape[1]
+    start = MultiheadFunction(phi, torch.zeros(tasks, width, dtype=torch.float64))
+    center = best_on(phi, data, start, HeadPenalty(ridge))
+    candidates = torch.randn(tasks, actions, dim, generator=generator, dtype=torch.float64)
+    menu = Menu(candidates, torch.arange(tasks), torch.ones(tasks, actions, dtype=torch.bool))
+    return ConfidenceSet(center, data, squared_radius, ridge=ridge), menu
+
+
+@pytest.mark.parametrize("solver", [Linearised(WHOLE), Linearised(), Certified()])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_weights_the_answer_is_exact(solver, seed):
+    """A frozen representation: what is left is the ellipsoid of heads, solved exactly."""
+    confidence_set, menu = case(seed, nn.Flatten())
+    exact, found = LastLayer()(confidence_set, menu), solver(confidence_set, menu)
+    assert torch.equal(found.actions, exact.actions)
+    torch.testing.assert_close(found.values, exact.values)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_linear_class_the_supremum_is_that_of_all_linear_functions(seed):
+    """A square linear layer: to first order its set is that of heads on the raw input.
+
+    With ridges that vanish both suprema are sqrt(radius) |x| in the norm of the inverse Gram
+    matrix of the inputs.
+    """
+    layer = nn.Linear(4, 4, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(4))
+    confidence_set, menu = case(seed, layer, ridge=1e-7)
+    flat = replace(
+        confidence_set,
+        center=replace(confidence_set.center, representation=IdentityRepresentation()),
+    )
+    exact = LastLayer()(flat, menu)
+    found = Linearised(WHOLE, trust=1.0)(confidence_set, menu)
+    assert torch.equal(found.actions, exact.actions)
+    torch.testing.assert_close(found.values.sum(), exact.values.sum(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_joint_choice_is_the_best_of_all_tuples(seed):
+    confidence_set, menu = case(seed)
+    found = Linearised(WHOLE)(confidence_set, menu)
+    best = Enumerated(Linearised(WHOLE))(confidence_set, menu)
+    assert found.is_exact
+    assert torch.equal(found.actions, best.actions)
+    torch.testing.assert_close(found.values.sum(), best.values.sum())
+
+
+@pytest.mark.parametrize("repeated", [False, True], ids=["distinct tasks", "a task twice"])
+def test_coordinate_ascent_comes_close_to_the_listing(repeated):
+    shares = []
+    for seed in range(30):
+        generator = np.random.default_rng(seed)
+        problem = _JointProblem(
+            generator.normal(size=(4, 5)),
+            generator.normal(size=(4, 5, 2)),
+            generator.normal(size=(4, 5, 6)),
+            np.array([0, 1, 2, 1 if repeated else 3]),
+            0.7,
+        )
+        start = problem.means.argmax(1)
+        listed, is_exact = problem.solve(start)
+        assert is_exact
+        found = problem._ascend(start)
+        assert problem.value(found) >= problem.value(start)
+        shares.append(problem.value(found) / problem.value(listed))
+    assert max(shares) <= 1 + 1e-12
+    assert np.mean(shares) > 0.97
+
+
+def test_hopes_add_up_to_the_joint_bonus_and_split_into_head_and_representation():
+    confidence_set, menu = case(0)
+    choice = Linearised(WHOLE)(confidence_set, menu)
+    tangent = Tangent.at(confidence_set, menu, WHOLE, 10.0)
+    own, shared = tangent._sums(*tangent._chosen(choice.actions))
+    bonus = (0.3 * (own.square().sum() + shared.square().sum())).sqrt()
+    torch.testing.assert_close((choice.values - choice.promise.estimates).sum(), bonus)
+    heads = LastLayer()(confidence_set, menu.restricted_to(choice.actions))
+    split = choice.promise.squared_widths - choice.representation_widths
+    torch.testing.assert_close(split, heads.promise.squared_widths)
+
+
+def test_a_short_step_of_the_network_does_what_the_tangent_says():
+    confidence_set, menu = case(1, squared_radius=1e-8)
+    choice = Linearised(WHOLE)(confidence_set, menu)
+    member = Certified(WHOLE)(confidence_set, menu.restricted_to(choice.actions))
+    gain = choice.values - choice.promise.estimates
+    found = member.values - choice.promise.estimates
+    # The network may go a little farther: its own set has no ridge on the weights.
+    assert 0.99 < float(found.sum() / gain.sum()) < 1.2
+
+
+@pytest.mark.parametrize("trust", [0.1, 1.0, 10.0, 1000.0])
+def test_more_trust_in_the_weights_means_less_hope_down_to_that_of_the_heads(trust):
+    confidence_set, menu = case(2)
+    hope = float(Linearised(WHOLE, trust)(confidence_set, menu).values.sum())
+    more = float(Linearised(WHOLE, trust * 10)(confidence_set, menu).values.sum())
+    heads = float(LastLayer()(confidence_set, menu).values.sum())
+    assert hope > more > heads
+    if trust == 1000.0:
+        assert more == pytest.approx(heads, rel=1e-2)
+
+
+def test_the_gradient_itself_is_never_better_than_the_best_direction():
+    for seed in range(4):
+        confidence_set, menu = case(seed)
+        tangent = Tangent.at(confidence_set, menu, WHOLE, 10.0)
+        best = tangent.own.square().sum(-1) + tangent.shared.square().sum(-1)
+        assert (tangent.gradient_widths() <= best * (1 + 1e-9)).all()
+        choice = Gradient(WHOLE)(confidence_set, menu)
+        values = tangent.means + (0.3 * tangent.gradient_widths()).sqrt()
+        torch.testing.assert_close(choice.values, values.amax(1))
+
+
+def test_certified_members_are_members_and_no_less_hopeful_than_heads():
+    cases = [case(seed, squared_radius=r) for seed in range(4) for r in (0.01, 0.3, 3.0)]
+    check_optimism_solver(Certified(WHOLE), cases)
+    check_optimism_solver(Certified(WeightSketch(8)), cases)
+    better = 0
+    for confidence_set, menu in cases:
+        found = Certified(WHOLE)(confidence_set, menu)
+        heads = LastLayer()(confidence_set, menu)
+        assert float(found.values.sum()) >= float(heads.values.sum()) - 1e-9
+        better += float(found.values.sum()) > float(heads.values.sum()) + 1e-6
+    assert better > len(cases) / 2
+
+
+def test_certified_respects_a_norm_bound_and_a_radius_of_zero():
+    confidence_set, menu = case(0)
+    norm = float(confidence_set.center.heads.norm(dim=-1).max())
+    bounded = replace(confidence_set, head_norm_bound=1.05 * norm)
+    found = Certified(WHOLE)(bounded, menu)
+    assert bounded.contains(found.function)
+    certain = replace(confidence_set, squared_radius=0.0)
+    greedy = Greedy()(certain, menu)
+    torch.testing.assert_close(Certified(WHOLE)(certain, menu).values, greedy.values)
+
+
+@pytest.mark.parametrize("solver", [Linearised(), Gradient(), Certified()])
+def test_they_need_a_network(solver):
+    confidence_set, menu = case(0, nn.Flatten())
+    center = replace(confidence_set.center, representation=IdentityRepresentation())
+    with pytest.raises(InvalidInputError, match="NeuralRepresentation"):
+        solver(replace(confidence_set, center=center), menu)
+
+
+@pytest.mark.parametrize("solver", [Linearised(WeightSketch(16)), Gradient(), Certified()])
+def test_agents_keep_their_contract_with_them(solver):
+    check_agent(lambda: GFUCB(3, seed=0, optimism=solver))
+
+
+def test_the_learner_keeps_the_statistics_of_the_weights_up_to_date():
+    agent = GFUCB(2, seed=0, optimism=Linearised(WeightSketch(16)), refit_growth=2.0)
+    generator = random_stream(0, "x")
+    for _ in range(25):
+        menu = torch.rand(2, 3, 5, generator=generator)
+        agent.observe(agent.decide(menu), torch.rand(2, generator=generator))
+        kept = agent.confidence_set(menu[0])
+        if agent.learner._samples_at_fit == len(kept.data):  # just refitted: nothing is stale
+            anew = replace(kept, center_tangents=None).arrowhead(WeightSketch(16), 10.0)
+            torch.testing.assert_close(
+                kept.arrowhead(WeightSketch(16), 10.0).shared_factor, anew.shared_factor
+            )
+    assert agent.learner.tangents is not None
+    assert 0 < agent.diagnostics()["representation_share"] < 1
+
+
+def test_over_many_decisions_on_digits_no_member_leaves_its_set():
+    world = ImageBandit(load_digits(), num_tasks=10, num_actions=5, seed=7)
+    agent = GFUCB(10, seed=7, optimism=Certified(), fit=VariableProjection(steps=10))
+    rows = list(play(agent, world, num_rounds=20))
+    assert max(row["violation"] for row in rows) <= 1e-6
