@@ -211,9 +211,8 @@ def print_tables(rows: list[dict[str, str]]) -> None:
             own = regrets("digits", name, tasks)
             if own:
                 target = f"{goal}" if name == "gfucb" else ""
-                print(
-                    f"| M={tasks}, T={rounds}: {name} | {ratio(own, base)} | {target} | {len(own)} |"
-                )
+                what = f"M={tasks}, T={rounds}: {name}"
+                print(f"| {what} | {ratio(own, base)} | {target} | {len(own)} |")
     print("\n| comparison | ratio | 95% | seeds |\n|---|---|---|---|")
     own = regrets("digits", "gfucb", 10)
     print(f"| digits, M=10: alone / shared | {ratio(regrets('digits', INDEPENDENT, 10), own)} | |")

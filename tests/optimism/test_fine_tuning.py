@@ -30,6 +30,16 @@ from gfucb.seeding import random_stream
 RIDGE = 1e-6
 
 
+def test_a_function_whose_features_ran_away_is_infinitely_far():
+    confidence_set, _ = linear_case(0)
+    layer = nn.Linear(4, 4, bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.fill_(1e20)  # rank one, and no ridge in sight
+    wild = replace(confidence_set.center, representation=NeuralRepresentation(layer))
+    assert confidence_set.squared_distance(wild) == float("inf")
+    assert not confidence_set.contains(wild)
+
+
 def linear_case(seed: int, module: nn.Module | None = None, num_samples: int = 30):
     """Ordinary linear regression, as a network: the exact answer is an ellipsoid's.
 

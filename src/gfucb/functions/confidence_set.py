@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
 from torch import Tensor
 
 from gfucb.errors import InvalidInputError
@@ -68,7 +69,10 @@ class ConfidenceSet:
             features, anchor = self._center_features, self.center.heads
         else:
             features, anchor = features_of(function.representation, self.data.inputs), None
-        return float(self.squared_distance_of(features, function.heads.detach(), anchor))
+        try:
+            return float(self.squared_distance_of(features, function.heads.detach(), anchor))
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+            return math.inf  # features so large that their Gram matrix has lost its digits
 
     def squared_distance_of(
         self, features: Tensor, heads: Tensor, anchor: Tensor | None = None
