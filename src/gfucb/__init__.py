@@ -12,8 +12,14 @@ from gfucb.agents import (
     Uniform,
     linucb,
     multitask_greedy,
+    neural_linear_ts,
+    neural_linear_ucb,
+    neural_ts,
+    neural_ucb,
+    perturbed_rewards,
     restore,
     save,
+    squarecb,
 )
 from gfucb.contracts import Decision, Menu, OptimisticChoice
 from gfucb.estimation import (
@@ -39,13 +45,18 @@ from gfucb.functions import (
 )
 from gfucb.optimism import (
     Certified,
+    DiagonalSampling,
+    DiagonalUCB,
     Enumerated,
     ExactFinite,
     FineTuning,
     Gradient,
     Greedy,
+    HeadSampling,
+    InverseGap,
     LastLayer,
     Linearised,
+    Perturbed,
 )
 from gfucb.theory.radii import CorrectedRadius, PrintedRadius
 
@@ -61,6 +72,8 @@ __all__ = [
     "ConstantRadius",
     "CorrectedRadius",
     "Decision",
+    "DiagonalSampling",
+    "DiagonalUCB",
     "Enumerated",
     "EpsilonGreedy",
     "ExactFinite",
@@ -70,7 +83,9 @@ __all__ = [
     "Gradient",
     "Greedy",
     "Grouped",
+    "HeadSampling",
     "IdentityRepresentation",
+    "InverseGap",
     "LastLayer",
     "LinearClass",
     "LinearRepresentation",
@@ -82,12 +97,19 @@ __all__ = [
     "NeuralClass",
     "NeuralRepresentation",
     "OptimisticChoice",
+    "Perturbed",
     "PrintedRadius",
     "ScaledRadius",
     "Uniform",
     "VariableProjection",
     "linucb",
     "multitask_greedy",
+    "neural_linear_ts",
+    "neural_linear_ucb",
+    "neural_ts",
+    "neural_ucb",
+    "perturbed_rewards",
     "restore",
     "save",
+    "squarecb",
 ]
