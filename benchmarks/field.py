@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gfucb.experiments import AgentConfig, RunConfig, WorldConfig
 from gfucb.experiments.comparison import run_to_end
@@ -210,20 +211,39 @@ def page(content: dict[str, Any]) -> str:
         "values and then played on seeds 0, 1, ... Regret is cumulative, of one task: mean and 95%",
         "interval over seeds; the difference to GFUCB is paired over the seeds both have played.",
         "A value marked with a star lies at an end of its grid. Seconds are of one core, a run.",
-        "With these few seeds, differences whose interval holds zero say nothing.",
+        "Below each table: who is worse or better than GFUCB by an interval that excludes zero.",
+        "Intervals are of one comparison each, not of all together, and seeds are few.",
         "",
         "Made by `python benchmarks/field.py` from `benchmarks/field.json`, where the numbers of",
         "every seed and the provenance stand.",
     ]
     for name, setting in content["settings"].items():
-        parts += ["", f"## {name}", "", *table(setting)]
+        parts += ["", f"## {name}", "", *table(setting), "", *verdict(setting)]
     return "\n".join(parts) + "\n"
+
+
+def differences(setting: dict[str, Any], method: str) -> NDArray[np.float64]:
+    """Regret minus that of GFUCB, on the seeds both have played."""
+    reference = setting["methods"].get("gfucb", {}).get("regret_by_seed", {})
+    own = setting["methods"][method]["regret_by_seed"]
+    return np.array([regret - reference[seed] for seed, regret in own.items() if seed in reference])
+
+
+def verdict(setting: dict[str, Any]) -> list[str]:
+    """Who differs from GFUCB by more than chance, in words."""
+    told: dict[str, list[str]] = {"worse": [], "better": [], "not told apart": []}
+    for method in setting["methods"]:
+        found = differences(setting, method)
+        if method != "gfucb" and len(found) > 1:
+            is_clear = abs(found.mean()) > half_width(found)
+            side = "worse" if found.mean() > 0 else "better"
+            told[side if is_clear else "not told apart"].append(method)
+    return [f"- {side}: {', '.join(names) or 'none'}" for side, names in told.items()]
 
 
 def table(setting: dict[str, Any]) -> list[str]:
     """One line a method, the best first."""
     methods = setting["methods"]
-    reference = methods.get("gfucb", {}).get("regret_by_seed", {})
 
     def mean(method: str) -> float:
         return float(np.mean(list(methods[method]["regret_by_seed"].values())))
@@ -233,9 +253,7 @@ def table(setting: dict[str, Any]) -> list[str]:
     for method in sorted(methods, key=mean):
         entry = methods[method]
         regrets = np.array(list(entry["regret_by_seed"].values()))
-        paired = np.array(
-            [r - reference[s] for s, r in entry["regret_by_seed"].items() if s in reference]
-        )
+        paired = differences(setting, method)
         difference = interval(paired.mean(), half_width(paired), sign=True) if len(paired) else ""
         cells = [
             method,

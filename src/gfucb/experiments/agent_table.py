@@ -138,17 +138,20 @@ def _field_entries() -> dict[str, AgentEntry]:
     """The methods of the field, each with one network for all tasks and with one for each."""
     makers: dict[str, tuple[str, Callable[..., GFUCB]]] = {
         "neural-ucb": ("NeuralUCB: widths of weights and heads, diagonal", _wide(neural_ucb)),
-        "neural-ts": ("NeuralTS: the same widths, sampled", _wide(neural_ts)),
-        "neural-linear-ucb": ("LinUCB on the fitted features", _wide(neural_linear_ucb)),
-        "neural-linear-ts": ("Thompson sampling of heads", _wide(neural_linear_ts)),
+        "neural-ts": ("NeuralTS: rewards sampled with the widths of NeuralUCB", _wide(neural_ts)),
+        "neural-linear-ucb": (
+            "Neural-Linear: LinUCB on the fitted features",
+            _wide(neural_linear_ucb),
+        ),
+        "neural-linear-ts": ("Neural-Linear: Thompson sampling of heads", _wide(neural_linear_ts)),
         "squarecb": ("SquareCB: inverse gap weighting of the fit", _squarecb),
-        "npr": ("greedy on a fit to perturbed rewards", _npr),
+        "npr": ("NPR: greedy on a fit to perturbed rewards", _npr),
     }
     entries = {}
     for name, (description, make) in makers.items():
         entries[name] = AgentEntry(description, _shared(make), relative_cost=2)
         entries[f"independent-{name}"] = AgentEntry(
-            f"the same, a network for each task alone: {name}", _alone(make), relative_cost=10
+            f"{description}; a network for each task", _alone(make), relative_cost=10
         )
     return entries
 
