@@ -189,6 +189,8 @@ def write(tuning_seeds: int, report_seeds: int) -> None:
         for setting in SETTINGS
         if (lines := results(setting, tuning_seeds, report_seeds))
     }
+    if not settings:
+        raise SystemExit("no method is tuned and played yet; give the command again to go on")
     first = FIRST_TUNING_SEED
     content = {
         "provenance": provenance_now(),
@@ -196,6 +198,11 @@ def write(tuning_seeds: int, report_seeds: int) -> None:
         "settings": settings,
     }
     RESULTS.write_text(json.dumps(content, indent=2) + "\n")
+    write_page()
+
+
+def write_page() -> None:
+    """Write the page from the json."""
     TABLES.write_text(page(json.loads(RESULTS.read_text())))
 
 
@@ -286,7 +293,11 @@ def main() -> None:
     names = [setting.name for setting in SETTINGS]
     parser.add_argument("--settings", nargs="+", default=names[:1], choices=names)
     parser.add_argument("--methods", nargs="+", default=list(SCALE_OF), choices=list(SCALE_OF))
+    parser.add_argument("--page-only", action="store_true", help="play nothing, redraw the page")
     given = parser.parse_args()
+    if given.page_only:
+        write_page()
+        return
     torch.set_num_threads(1)
     stop_at = time.monotonic() + 60 * given.budget_minutes
     for setting in (s for s in SETTINGS if s.name in given.settings):

@@ -56,3 +56,6 @@ def test_a_method_that_is_not_tuned_to_the_end_is_not_reported(field):
     field.Trial(setting, "linucb", 0.03).play(5000)
     assert field.tuned(setting, "linucb", 1) == (None, {})
     assert field.results(setting, 1, 1) == {}
+    with pytest.raises(SystemExit, match="yet"):
+        field.write(1, 1)
+    assert not field.RESULTS.exists()
