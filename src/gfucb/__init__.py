@@ -13,8 +13,14 @@ from gfucb.agents import (
     Uniform,
     linucb,
     multitask_greedy,
+    neural_linear_ts,
+    neural_linear_ucb,
+    neural_ts,
+    neural_ucb,
+    perturbed_rewards,
     restore,
     save,
+    squarecb,
 )
 from gfucb.contracts import Decision, Menu, OptimisticChoice
 from gfucb.estimation import (
@@ -41,13 +47,18 @@ from gfucb.functions import (
 )
 from gfucb.optimism import (
     Certified,
+    DiagonalSampling,
+    DiagonalUCB,
     Enumerated,
     ExactFinite,
     FineTuning,
     Gradient,
     Greedy,
+    HeadSampling,
+    InverseGap,
     LastLayer,
     Linearised,
+    Perturbed,
 )
 from gfucb.theory.radii import CorrectedRadius, PrintedRadius
 
@@ -63,6 +74,8 @@ __all__ = [
     "ConstantRadius",
     "CorrectedRadius",
     "Decision",
+    "DiagonalSampling",
+    "DiagonalUCB",
     "Enumerated",
     "EpsilonGreedy",
     "ExactFinite",
@@ -73,7 +86,9 @@ __all__ = [
     "Gradient",
     "Greedy",
     "Grouped",
+    "HeadSampling",
     "IdentityRepresentation",
+    "InverseGap",
     "LastLayer",
     "LinearClass",
     "LinearRepresentation",
@@ -85,6 +100,7 @@ __all__ = [
     "NeuralClass",
     "NeuralRepresentation",
     "OptimisticChoice",
+    "Perturbed",
     "PrintedRadius",
     "RandomShifts",
     "ScaledRadius",
@@ -92,6 +108,12 @@ __all__ = [
     "VariableProjection",
     "linucb",
     "multitask_greedy",
+    "neural_linear_ts",
+    "neural_linear_ucb",
+    "neural_ts",
+    "neural_ucb",
+    "perturbed_rewards",
     "restore",
     "save",
+    "squarecb",
 ]

@@ -172,7 +172,11 @@ class SquaredRadius(Protocol):
 
 
 class OptimismSolver(Protocol):
-    """Finds the most hopeful member of a confidence set, jointly over all entries."""
+    """Finds the most hopeful member of a confidence set, jointly over all entries.
+
+    A solver may say by attributes what it wants of the agent: `joint = False` a radius for each
+    entry alone, `sketch` statistics of the weights, `perturbation` a fit to perturbed rewards.
+    """
 
     def __call__(self, confidence_set: ConfidenceSet, menu: Menu, /) -> OptimisticChoice:
         """Return f in the set and actions that make sum_entry f_task(x_action) large."""

@@ -255,7 +255,8 @@ class Fleet:
     def _squared_radii(self, belief: _Belief) -> list[float]:
         radius, calibrations = self.agents[0].squared_radius, self.calibrations
         if isinstance(radius, CalibratedRadius):
-            return [c.squared_radius(self.num_tasks) for c in calibrations if c is not None]
+            sharers = self.num_tasks if getattr(self._optimism, "joint", True) else 1
+            return [c.squared_radius(sharers) for c in calibrations if c is not None]
         return [radius(belief.data.round_index)] * len(self)
 
     def _choose(self, means: Tensor, widths: Tensor, radii: list[float]) -> Tensor:

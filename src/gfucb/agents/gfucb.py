@@ -116,6 +116,7 @@ class GFUCB:
             seed=seed,
             device=device,
             sketch=getattr(self.most_optimistic, "sketch", None),
+            perturbation=getattr(self.most_optimistic, "perturbation", 0.0),
         )
         self._last: tuple[OptimisticChoice, Promise] | None = None
 
@@ -136,7 +137,7 @@ class GFUCB:
             candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
         )
         confidence_set = self.confidence_set(  # line 2: F_t
-            menu.candidates.flatten(0, 1), asked=len(menu.tasks.unique())
+            menu.candidates.flatten(0, 1), asked=self._sharers(menu)
         )
         choice = self.most_optimistic(confidence_set, menu)  # line 4: f_t and A_t
         promise = choice.promise or head_promise(confidence_set, menu, choice.actions)
@@ -168,7 +169,7 @@ class GFUCB:
     def confidence_set(self, inputs: Tensor, *, asked: int | None = None) -> ConfidenceSet:
         """F_t of equation (*), around the current fit, for inputs like these [n, *input].
 
-        A calibrated radius is so much for each of the tasks `asked`, by default all.
+        A calibrated radius is so much for each of the tasks `asked` that share it, by default all.
         """
         center, data, statistics = self.learner.belief(inputs)
         if self.calibration is not None:
@@ -189,6 +190,10 @@ class GFUCB:
             center_statistics=statistics,
             center_tangents=self.learner.tangents,
         )
+
+    def _sharers(self, menu: Menu) -> int:
+        """How many tasks share the radius: one where every entry hopes alone."""
+        return len(menu.tasks.unique()) if getattr(self.most_optimistic, "joint", True) else 1
 
     @property
     def last_choice(self) -> OptimisticChoice | None:

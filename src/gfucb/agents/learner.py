@@ -24,9 +24,15 @@ from gfucb.functions import (
     RepresentationClass,
     features_of,
 )
+from gfucb.functions.diagonals import (
+    GradientSquares,
+    WeightStatistics,
+    restored_statistics,
+    statistics_of,
+    tensors_of,
+)
 from gfucb.functions.gradients import WeightSketch
 from gfucb.functions.networks import default_network
-from gfucb.functions.tangents import TangentStatistics
 from gfucb.seeding import random_stream
 
 # Inputs beyond this are refused by the default network, which expects them around one.
@@ -75,8 +81,9 @@ class Learner:
     The representation is fitted anew when the data has grown by `refit_growth` since the last
     fit (1.0: at every call of `learn`), or earlier when rewards since then were predicted much
     worse than before it; in between, every reward updates the heads in closed form. With a
-    `sketch`, statistics of the weights are kept along. Nothing is built before the shape of an
-    input is known.
+    `sketch`, statistics of the weights are kept along. With a `perturbation` the fit is told
+    rewards + N(0, perturbation^2): all drawn afresh for a fit, each once for the rewards between
+    fits; the data keep what was paid. Nothing is built before the shape of an input is known.
     """
 
     def __init__(
@@ -91,7 +98,8 @@ class Learner:
         refit_growth: float,
         seed: int,
         device: torch.device | str,
-        sketch: WeightSketch | None = None,
+        sketch: WeightSketch | GradientSquares | None = None,
+        perturbation: float = 0.0,
     ) -> None:
         if not refit_growth >= 1:
             raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
@@ -105,13 +113,14 @@ class Learner:
         self.seed = seed
         self.device = _usable(device)
         self.sketch = sketch
+        self.perturbation = perturbation
         self.num_fits = 0
         self._samples_at_fit = 0
         self._surprise = Surprise()
         self._data: MultitaskDataset | None = None
         self._center: MultiheadFunction | None = None
         self._statistics: HeadStatistics | None = None
-        self.tangents: TangentStatistics | None = None
+        self.tangents: WeightStatistics | None = None
 
     def belief(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
         """The center, the data and the center's statistics, for inputs like these [n, *input].
@@ -147,10 +156,11 @@ class Learner:
                 if is_due:  # a fit out of turn does not move the schedule
                     self._samples_at_fit = len(data)
             else:
-                news = HeadStatistics.of(features, tasks, rewards - self.offset, self.num_tasks)
+                targets = self._told(rewards, size_before) - self.offset
+                news = HeadStatistics.of(features, tasks, targets, self.num_tasks)
                 tangents = self.tangents
                 if self.sketch is not None and tangents is not None:
-                    more = TangentStatistics.of(self.sketch, center, inputs, tasks)
+                    more = statistics_of(self.sketch, center, inputs, tasks)
                     tangents = tangents.plus(more)
                 self._keep(center, data, statistics.plus(news), tangents)
                 self._surprise = surprise
@@ -160,14 +170,15 @@ class Learner:
 
     def _refit(self, center: MultiheadFunction, data: MultitaskDataset) -> None:
         generator = random_stream(self.seed, "fit", self.num_fits)
-        fitted = self.fit(data, center, self.penalty, generator)
+        told = data.told(self._told(data.targets, 0)) if self.perturbation else data
+        fitted = self.fit(told, center, self.penalty, generator)
         features = features_of(fitted.representation, data.inputs)
-        targets = data.targets - self.offset
+        targets = told.targets - self.offset
         statistics = HeadStatistics.of(features, data.tasks, targets, self.num_tasks)
         fitted = fitted.with_heads(statistics.heads(self.penalty))
         tangents = None
         if self.sketch is not None:
-            tangents = TangentStatistics.of(self.sketch, fitted, data.inputs, data.tasks)
+            tangents = statistics_of(self.sketch, fitted, data.inputs, data.tasks)
         self._keep(fitted, data, statistics, tangents)
         self.num_fits += 1
 
@@ -176,10 +187,18 @@ class Learner:
         center: MultiheadFunction,
         data: MultitaskDataset,
         statistics: HeadStatistics,
-        tangents: TangentStatistics | None,
+        tangents: WeightStatistics | None,
     ) -> None:
         self._center = center.with_heads(statistics.heads(self.penalty))
         self._data, self._statistics, self.tangents = data, statistics, tangents
+
+    def _told(self, rewards: Tensor, first: int) -> Tensor:
+        """What the fit is told of rewards [n], of the samples from `first` on."""
+        if not self.perturbation:
+            return rewards
+        generator = random_stream(self.seed, "perturbation", self.num_fits, first)
+        noise = torch.randn(len(rewards), generator=generator, dtype=torch.float64)
+        return rewards + self.perturbation * noise.to(rewards.device)
 
     def _unlearned(
         self, inputs: Tensor
@@ -246,8 +265,8 @@ class Learner:
             "heads": self._center.heads,
         }
         if self.tangents is not None:
-            tensors["tangents.shared"] = self.tangents.shared
-            tensors["tangents.couplings"] = self.tangents.couplings
+            named = tensors_of(self.tangents)
+            tensors |= {f"tangents.{name}": tensor for name, tensor in named.items()}
         return tensors | self._representation_state(self._center.representation)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -276,10 +295,10 @@ class Learner:
         self._surprise = Surprise(*state["surprise"].tolist())
         self.tangents = None
         if self.sketch is not None:
-            shared, couplings = (
-                state[f"tangents.{name}"].to(self.device) for name in ("shared", "couplings")
-            )
-            self.tangents = TangentStatistics(self.sketch, shared, couplings)
+            prefix = "tangents."
+            names = [name for name in state if name.startswith(prefix)]
+            tensors = {n.removeprefix(prefix): state[n].to(self.device) for n in names}
+            self.tangents = restored_statistics(self.sketch, tensors)
 
     def _representation_state(self, representation: Representation) -> dict[str, Tensor]:
         if isinstance(representation, NeuralRepresentation):

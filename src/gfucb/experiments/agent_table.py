@@ -6,7 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gfucb.agents import GFUCB, EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
+from gfucb.agents import (
+    GFUCB,
+    EpsilonGreedy,
+    Grouped,
+    Uniform,
+    linucb,
+    multitask_greedy,
+    neural_linear_ts,
+    neural_linear_ucb,
+    neural_ts,
+    neural_ucb,
+    perturbed_rewards,
+    squarecb,
+)
 from gfucb.agents.gfucb import default_radius
 from gfucb.contracts import BanditAgent, BanditEnvironment, SquaredRadius
 from gfucb.environments import ImageBandit, SyntheticBandit
@@ -103,6 +116,59 @@ def _independent_eps_greedy(
     return Grouped(world.num_tasks, make_group, group_size=config.group_size, seed=seed)
 
 
+def _wide(make: Callable[..., GFUCB]) -> Callable[..., GFUCB]:
+    """An agent of the field whose widths are scaled by a radius."""
+    return lambda config, world, num_tasks, seed: make(
+        num_tasks,
+        squared_radius=_radius(config, world),
+        **_learning_options(config, world, seed),
+    )
+
+
+def _squarecb(config: AgentConfig, world: BanditEnvironment, num_tasks: int, seed: int) -> GFUCB:
+    return squarecb(num_tasks, scale=config.gap_scale, **_learning_options(config, world, seed))
+
+
+def _npr(config: AgentConfig, world: BanditEnvironment, num_tasks: int, seed: int) -> GFUCB:
+    options = _learning_options(config, world, seed)
+    return perturbed_rewards(num_tasks, perturbation=config.perturbation, **options)
+
+
+def _field_entries() -> dict[str, AgentEntry]:
+    """The methods of the field, each with one network for all tasks and with one for each."""
+    makers: dict[str, tuple[str, Callable[..., GFUCB]]] = {
+        "neural-ucb": ("NeuralUCB: widths of weights and heads, diagonal", _wide(neural_ucb)),
+        "neural-ts": ("NeuralTS: rewards sampled with the widths of NeuralUCB", _wide(neural_ts)),
+        "neural-linear-ucb": (
+            "Neural-Linear: LinUCB on the fitted features",
+            _wide(neural_linear_ucb),
+        ),
+        "neural-linear-ts": ("Neural-Linear: Thompson sampling of heads", _wide(neural_linear_ts)),
+        "squarecb": ("SquareCB: inverse gap weighting of the fit", _squarecb),
+        "npr": ("NPR: greedy on a fit to perturbed rewards", _npr),
+    }
+    entries = {}
+    for name, (description, make) in makers.items():
+        entries[name] = AgentEntry(description, _shared(make), relative_cost=2)
+        entries[f"independent-{name}"] = AgentEntry(
+            f"{description}; a network for each task", _alone(make), relative_cost=10
+        )
+    return entries
+
+
+def _shared(make: Callable[..., GFUCB]) -> AgentMaker:
+    return lambda config, world, seed: make(config, world, world.num_tasks, seed)
+
+
+def _alone(make: Callable[..., GFUCB]) -> AgentMaker:
+    return lambda config, world, seed: Grouped(
+        world.num_tasks,
+        lambda num_tasks, group_seed: make(config, world, num_tasks, group_seed),
+        group_size=config.group_size,
+        seed=seed,
+    )
+
+
 def _paper(optimism: Callable[[AgentConfig], FineTuning]) -> AgentMaker:
     """The paper's own procedure: its network, Adam at every round, fine-tuning."""
 
@@ -172,6 +238,7 @@ AGENTS: Mapping[str, AgentEntry] = {
         _independent_eps_greedy,
         relative_cost=10,
     ),
+    **_field_entries(),
     "linucb": AgentEntry("LinUCB for each task alone, on raw inputs", _linucb),
     "oracle-ucb": AgentEntry("LinUCB on the true representation", _oracle_ucb, reads_truth=True),
     "oracle-greedy": AgentEntry(

@@ -59,7 +59,8 @@ class AgentConfig:
     coverage: float = 0.9
     """Calibrated radius: the share of rewards that should fall within the width promised."""
     radius_scale: float = 1.0
-    """Multiplies the squared radius."""
+    """Multiplies the squared radius: of GFUCB, of neural-ucb and neural-linear-ucb, and the
+    variance of the samples of neural-ts and neural-linear-ts."""
     refit_growth: float | None = None
     """Fit the representation anew when the data has grown by this factor; by default always
     for finite classes, and at 1.3 for others."""
@@ -69,6 +70,10 @@ class AgentConfig:
     """What a fit of the default network makes small: held-out errors or plain residuals."""
     epsilon: float = 0.1
     """eps-greedy agents: probability of an action by lot."""
+    gap_scale: float = 10.0
+    """SquareCB: multiplier of sqrt(K t) in the weight of gaps; larger is greedier."""
+    perturbation: float = 0.1
+    """NPR: standard deviation of what is added to rewards before fitting."""
     alpha: float = 0.3
     """LinUCB and oracle-ucb: multiplier of the width."""
     group_size: int = 1

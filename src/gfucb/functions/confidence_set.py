@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gfucb.errors import InvalidInputError
 from gfucb.functions.dataset import MultitaskDataset
+from gfucb.functions.diagonals import WeightStatistics
 from gfucb.functions.gradients import WeightSketch
 from gfucb.functions.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.functions.multihead import MultiheadFunction, features_of
@@ -55,7 +56,7 @@ class ConfidenceSet:
     head_norm_bound: float | None = None
     members: Sequence[Representation] | None = None
     center_statistics: HeadStatistics | None = None
-    center_tangents: TangentStatistics | None = None
+    center_tangents: WeightStatistics | None = None
 
     def __post_init__(self) -> None:
         for name in ("squared_radius", "ridge"):
@@ -133,7 +134,7 @@ class ConfidenceSet:
     def arrowhead(self, sketch: WeightSketch, trust: float) -> Arrowhead:
         """The Gram matrix of the set linearised at its center, for networks."""
         tangents = self.center_tangents
-        if tangents is None or tangents.sketch != sketch:
+        if not isinstance(tangents, TangentStatistics) or tangents.sketch != sketch:
             tangents = TangentStatistics.of(sketch, self.center, self.data.inputs, self.data.tasks)
         return Arrowhead(self._statistics_of_center, tangents, ridge=self.ridge, trust=trust)
 

@@ -92,6 +92,12 @@ class MultitaskDataset:
         same._inputs, same._tasks, same._targets = self.inputs, self.tasks, self.targets
         return same
 
+    def told(self, targets: Tensor) -> MultitaskDataset:
+        """The samples so far with other targets [sample], as a value."""
+        same = self.snapshot()
+        same._targets = targets
+        return same
+
     def truncate(self, size: int) -> None:
         """Forget all samples after the first `size`."""
         self._size = min(size, self._size)
