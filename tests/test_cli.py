@@ -20,6 +20,7 @@ def test_without_words_the_overview_teaches(capsys):
         ("run", ["rows.csv", "--agent.name", "--world.num-tasks", "presets: demo"]),
         ("compare", ["same seeds", "--agents", "--seeds", "95% interval", "presets: demo"]),
         ("report", ["self-contained HTML page", "A folder that"]),
+        ("bench", ["every figure a ratio", "--quick", "--data-dir", "--late-rounds", "--json"]),
         ("fetch-mnist", ["checksums", "--data-dir"]),
         ("presets", ["presets and the agents"]),
     ],

@@ -1,0 +1,491 @@
+"""What things cost, as ratios: both sides of each are measured in one process, one after another.
+
+Times of one machine say little about another; ratios of them do. On a CPU the clock is that of
+this process alone, on one thread, so that other work on the machine counts on neither side; on a
+GPU it is the wall clock, read when the device has finished.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from statistics import mean, median
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gfucb.agents import GFUCB
+from gfucb.agents.fleet import Fleet
+from gfucb.contracts import BanditEnvironment, Menu, Row
+from gfucb.environments import ImageBandit, load_digits, load_mnist
+from gfucb.environments.image_bandit import NUM_CLASSES
+from gfucb.environments.images import LabelledImages
+from gfucb.errors import InvalidInputError, lookup
+from gfucb.estimation import VariableProjection
+from gfucb.experiments.lockstep import play_together
+from gfucb.experiments.records import provenance_now
+from gfucb.experiments.runner import play
+from gfucb.functions import NeuralClass
+from gfucb.functions.networks import paper_network
+from gfucb.optimism import FineTuning
+from gfucb.seeding import random_stream
+
+# The paper's fine-tuning, section 6.2: iterations over all the data for one tuple of actions.
+LITERAL_ITERATIONS = 200
+# Random images where there is no MNIST: what they show does not matter to the clock.
+NUM_RANDOM_IMAGES = 8192
+IMAGE_SHAPE = (28, 28)
+
+
+@dataclass(frozen=True)
+class BenchSizes:
+    """How large the measured problems are; the defaults are those the targets are for."""
+
+    num_tasks: int = 10
+    """M, where nothing else is said."""
+    num_actions: int = 10
+    """K, the number of candidates of a task."""
+    stored_images: int = 6000
+    """decision: samples an agent has stored when it decides."""
+    decisions: int = 50
+    """decision: repetitions, of which the median counts."""
+    literal_iterations: int = 6
+    """decision: iterations of the literal fine-tuning that are timed, at least 2; the time of 200
+    is extrapolated linearly. 200 times them all."""
+    early_rounds: tuple[int, int] = (100, 200)
+    """growth: first and last of the rounds compared with."""
+    late_rounds: tuple[int, int] = (1000, 2000)
+    """growth: first and last of the rounds in question."""
+    many_tasks: int = 1000
+    """tasks: M of the large problem."""
+    task_rounds: int = 60
+    """tasks: rounds played with few and with many tasks."""
+    catalogue_tasks: int = 2000
+    """catalogue: tasks that share it."""
+    catalogue_items: int = 50
+    """catalogue: items they choose among."""
+    fleet_copies: int | None = None
+    """fleet: copies in lockstep; by default 20 on a GPU, 4 on a CPU."""
+    fleet_rounds: int | None = None
+    """fleet: rounds they play; by default 600 on a GPU, 8 on a CPU."""
+    fleet_alone: int = 2
+    """fleet: copies played one after another; the time of all is extrapolated from them."""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            numbers = value if isinstance(value, tuple) else (value,)
+            if any(number is not None and number < 1 for number in numbers):
+                raise InvalidInputError(f"{name} must be at least 1, got {value}")
+        for name in ("early_rounds", "late_rounds"):
+            first, last = getattr(self, name)
+            if first > last:
+                raise InvalidInputError(f"{name} must be (first, last), got {first} > {last}")
+        if not 2 <= self.literal_iterations <= LITERAL_ITERATIONS:
+            raise InvalidInputError(
+                f"literal_iterations must lie between 2 and {LITERAL_ITERATIONS}, "
+                f"got {self.literal_iterations}"
+            )
+
+
+QUICK_SIZES = BenchSizes(
+    stored_images=60,
+    decisions=5,
+    literal_iterations=3,
+    early_rounds=(2, 4),
+    late_rounds=(5, 12),
+    many_tasks=50,
+    task_rounds=4,
+    catalogue_tasks=40,
+    catalogue_items=5,
+    fleet_copies=2,
+    fleet_rounds=1,
+    fleet_alone=1,
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One figure: what was measured on both sides, and whether it is as it should be.
+
+    Attributes:
+        numerator, denominator: what is compared, in words.
+        above, below: the two measurements, in `unit`.
+        target: what the ratio should be `at least` or `at most`; None where nothing is promised.
+        sizes: of the problem.
+        remark: what a reader must know besides, for example what was extrapolated.
+    """
+
+    name: str
+    numerator: str
+    denominator: str
+    above: float
+    below: float
+    unit: Literal["seconds", "bytes"] = "seconds"
+    target: float | None = None
+    bound: Literal["at least", "at most"] = "at least"
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    remark: str = ""
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+        return self.above / self.below
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the target is met; None where there is none."""
+        if self.target is None:
+            return None
+        return self.value >= self.target if self.bound == "at least" else self.value <= self.target
+
+    def record(self) -> dict[str, Any]:
+        """For JSON, with value and verdict."""
+        return {"name": self.name, "value": self.value, "holds": self.holds} | asdict(self)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and on what to measure."""
+
+    sizes: BenchSizes = field(default_factory=BenchSizes)
+    device: str = "cpu"
+    data_dir: str | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise InvalidInputError(
+                f"device {self.device!r} cannot be used here: {error}"
+            ) from error
+
+    @cached_property
+    def images(self) -> LabelledImages:
+        """MNIST if there is a folder with it, otherwise random bytes of its shape."""
+        if self.data_dir is not None:
+            return load_mnist(self.data_dir)
+        generator = random_stream(0, "bench", "images")
+        shape = (NUM_RANDOM_IMAGES, *IMAGE_SHAPE)
+        pixels = torch.randint(256, shape, generator=generator).to(torch.uint8)
+        labels = torch.randint(NUM_CLASSES, (NUM_RANDOM_IMAGES,), generator=generator)
+        return LabelledImages(pixels, labels)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether work is launched and not waited for."""
+        return torch.device(self.device).type != "cpu"
+
+    def now(self) -> float:
+        """Seconds on the clock that counts here."""
+        if self.is_gpu:
+            torch.cuda.synchronize()
+            return time.perf_counter()
+        return time.process_time()
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """How long `work` takes."""
+        begin = self.now()
+        work()
+        return self.now() - begin
+
+    def describe(self) -> dict[str, Any]:
+        """Provenance: versions, commit, device, threads, clock, data, sizes."""
+        return provenance_now() | {
+            "device": device_name(self.device),
+            "threads": torch.get_num_threads(),
+            "clock": "wall" if self.is_gpu else "CPU time of the process",
+            "images": "random bytes" if self.data_dir is None else "MNIST",
+            "measured": datetime.now(UTC).isoformat(timespec="seconds"),
+            "sizes": asdict(self.sizes),
+        }
+
+
+def decision(setting: Setting) -> list[Ratio]:
+    """One literal fine-tuning over one decision of the default agent, with the same data.
+
+    The agent's own network is compared, and the paper's smaller one.
+    """
+    sizes = setting.sizes
+    paper = paper_network(IMAGE_SHAPE, random_stream(0, "network"))
+    agent = _filled_agent(setting, GFUCB(sizes.num_tasks, fit=SHORT_FIT, device=setting.device))
+    candidates = _random_rows(
+        setting.images.images, "candidates", sizes.num_tasks, sizes.num_actions
+    )
+    agent.decide(candidates)
+    cost = median(setting.seconds(lambda: agent.decide(candidates)) for _ in range(sizes.decisions))
+    rivals = {
+        "decision": agent,
+        "decision, paper's network": _filled_agent(
+            setting,
+            GFUCB(sizes.num_tasks, NeuralClass(paper, "l2"), fit=SHORT_FIT, device=setting.device),
+        ),
+    }
+    timed = sizes.literal_iterations
+    return [
+        Ratio(
+            name,
+            f"literal fine-tuning: {LITERAL_ITERATIONS} full-data iterations, one tuple",
+            "one decision of the default agent",
+            above=_literal_seconds(setting, rival, candidates),
+            below=cost,
+            target=1000.0,
+            sizes={
+                "tasks": sizes.num_tasks,
+                "actions": sizes.num_actions,
+                "stored images": sizes.stored_images,
+            },
+            remark=""
+            if timed == LITERAL_ITERATIONS
+            else f"{timed} iterations timed, {LITERAL_ITERATIONS} extrapolated linearly",
+        )
+        for name, rival in rivals.items()
+    ]
+
+
+def growth(setting: Setting) -> list[Ratio]:
+    """A late round over an early one: decide, observe and the fits that fall into them."""
+    sizes = setting.sizes
+    (first, last), (late_first, late_last) = sizes.early_rounds, sizes.late_rounds
+    rounds = max(last, late_last)
+    _, seconds = _rounds_on_digits(setting, sizes.num_tasks, rounds)
+    return [
+        Ratio(
+            "growth",
+            f"a round, mean of rounds {late_first} to {late_last}",
+            f"a round, mean of rounds {first} to {last}",
+            above=mean(seconds[late_first - 1 : late_last]),
+            below=mean(seconds[first - 1 : last]),
+            target=1.5,
+            bound="at most",
+            sizes={"tasks": sizes.num_tasks, "actions": sizes.num_actions, "rounds": rounds},
+        )
+    ]
+
+
+def tasks(setting: Setting) -> list[Ratio]:
+    """Time and memory of a task among many over those of a task among few, the same rounds."""
+    sizes = setting.sizes
+    few, few_seconds = _rounds_on_digits(setting, sizes.num_tasks, sizes.task_rounds)
+    many, many_seconds = _rounds_on_digits(setting, sizes.many_tasks, sizes.task_rounds)
+    measured = {
+        "tasks": (mean(many_seconds), mean(few_seconds)),
+        # Fits look at a bounded number of samples; without them nothing hides a bad slope.
+        "tasks, between fits": (median(many_seconds), median(few_seconds)),
+        "tasks, memory": (_state_bytes(many), _state_bytes(few)),
+    }
+    what = {
+        "tasks": "mean seconds a task and round",
+        "tasks, between fits": "median seconds a task and round",
+        "tasks, memory": "bytes of state a task",
+    }
+    return [
+        Ratio(
+            name,
+            f"{what[name]} with {sizes.many_tasks} tasks",
+            f"the same with {sizes.num_tasks} tasks",
+            above=of_many / sizes.many_tasks,
+            below=of_few / sizes.num_tasks,
+            unit="bytes" if "memory" in name else "seconds",
+            target=None if "memory" in name else 1.2,
+            bound="at most",
+            sizes={"actions": sizes.num_actions, "rounds": sizes.task_rounds},
+        )
+        for name, (of_many, of_few) in measured.items()
+    ]
+
+
+def catalogue(setting: Setting) -> list[Ratio]:
+    """A decision on copies of a catalogue for each task over one on the catalogue itself."""
+    sizes = setting.sizes
+    count, items = sizes.catalogue_tasks, sizes.catalogue_items
+    agent = _filled_agent(setting, GFUCB(count, fit=SHORT_FIT, device=setting.device), count)
+    shared = _random_rows(setting.images.images, "catalogue", 1, items)[0]
+    copied = shared.expand(count, *shared.shape).contiguous()
+    agent.decide_from(shared)
+    once = median(setting.seconds(lambda: agent.decide_from(shared)) for _ in range(5))
+    problem = {"tasks": count, "items": items}
+    return [
+        Ratio(
+            "catalogue",
+            "a decision on a menu that repeats the items for every task",
+            "the same decision on the catalogue",
+            above=setting.seconds(lambda: agent.decide(copied)),
+            below=once,
+            sizes=problem,
+        ),
+        Ratio(
+            "catalogue, memory",
+            "inputs of the menu that repeats the items",
+            "inputs of the catalogue",
+            above=copied.nbytes,
+            below=shared.nbytes,
+            unit="bytes",
+            sizes=problem,
+        ),
+    ]
+
+
+def fleet(setting: Setting) -> list[Ratio]:
+    """Copies of the default agent one after another, over the same copies as a fleet."""
+    sizes = setting.sizes
+    copies = sizes.fleet_copies or (20 if setting.is_gpu else 4)
+    rounds = sizes.fleet_rounds or (600 if setting.is_gpu else 8)
+    alone = min(sizes.fleet_alone, copies)
+
+    def agent(seed: int) -> GFUCB:
+        return GFUCB(sizes.num_tasks, seed=seed, device=setting.device)
+
+    def world(seed: int) -> ImageBandit:
+        return ImageBandit(
+            setting.images, num_tasks=sizes.num_tasks, num_actions=sizes.num_actions, seed=seed
+        )
+
+    def one_after_another(seeds: Iterable[int], num_rounds: int) -> None:
+        for seed in seeds:
+            _exhaust(play(agent(seed), world(seed), num_rounds=num_rounds))
+
+    def together(seeds: Iterable[int], num_rounds: int) -> None:
+        every = list(seeds)
+        lockstep = Fleet([agent(seed) for seed in every])
+        _exhaust(play_together(lockstep, [world(seed) for seed in every], num_rounds=num_rounds))
+
+    if setting.is_gpu:  # kernels are loaded when they are first used
+        one_after_another([0], 3)
+        together(range(copies), 3)
+    seconds_alone = setting.seconds(lambda: one_after_another(range(alone), rounds))
+    return [
+        Ratio(
+            "fleet",
+            f"{copies} runs one after another",
+            "the same runs as a fleet",
+            above=seconds_alone * copies / alone,
+            below=setting.seconds(lambda: together(range(copies), rounds)),
+            target=8.0 if setting.is_gpu else None,
+            sizes={"copies": copies, "tasks": sizes.num_tasks, "rounds": rounds},
+            remark="" if alone == copies else f"{alone} runs timed, {copies} extrapolated linearly",
+        )
+    ]
+
+
+Measure = Callable[[Setting], list[Ratio]]
+MEASURES: Mapping[str, Measure] = {
+    "decision": decision,
+    "growth": growth,
+    "tasks": tasks,
+    "catalogue": catalogue,
+    "fleet": fleet,
+}
+
+# What a decision costs does not depend on how well the network was trained before.
+SHORT_FIT = VariableProjection(steps=2)
+
+
+def measure(name: str) -> Measure:
+    """The measurement of that name, or an error that lists them all."""
+    return lookup(MEASURES, name, "measurement")
+
+
+def bench_record(setting: Setting, ratios: Iterable[Ratio]) -> dict[str, Any]:
+    """All that was measured and where, for JSON."""
+    return {
+        "provenance": setting.describe(),
+        "ratios": [ratio.record() for ratio in ratios],
+    }
+
+
+def device_name(device: str) -> str:
+    """What the device calls itself."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _filled_agent(setting: Setting, agent: GFUCB, samples: int | None = None) -> GFUCB:
+    """The agent after samples of all tasks in turn, by default as many as the sizes say."""
+    count = samples or setting.sizes.stored_images
+    inputs = _random_rows(setting.images.images, "stored", 1, count)[0]
+    rewards = torch.rand(count, generator=random_stream(0, "bench", "rewards"))
+    agent.learn(torch.arange(count) % agent.num_tasks, inputs, rewards)
+    return agent
+
+
+def _random_rows(rows: Tensor, name: str, entries: int, actions: int) -> Tensor:
+    """Rows by lot: [row, *input] -> [entry, action, *input]."""
+    generator = random_stream(0, "bench", name)
+    return rows[torch.randint(len(rows), (entries, actions), generator=generator)]
+
+
+def _literal_seconds(setting: Setting, agent: GFUCB, candidates: Tensor) -> float:
+    """The time of the printed fine-tuning for one tuple of actions: the first of each entry.
+
+    The steps have length zero: the arithmetic is the same, and they cannot diverge, which would
+    end the loop early. What the loop needs once is told apart from what it needs an iteration by
+    timing a short loop too.
+    """
+    tuple_ = candidates[:, :1].to(setting.device)
+    count = agent.num_tasks
+    menu = Menu(
+        tuple_,
+        torch.arange(count, device=setting.device),
+        torch.ones(count, 1, dtype=torch.bool, device=setting.device),
+    )
+
+    def seconds(iterations: int) -> float:
+        tuning = replace(FineTuning.literal_sum(iterations), learning_rate=0.0)
+        return setting.seconds(lambda: tuning(agent.confidence_set(tuple_.flatten(0, 1)), menu))
+
+    timed = setting.sizes.literal_iterations
+    seconds(1)
+    if timed == LITERAL_ITERATIONS:
+        return seconds(timed)
+    short, long = seconds(1), seconds(timed)
+    return long + (LITERAL_ITERATIONS - timed) * (long - short) / (timed - 1)
+
+
+def _rounds_on_digits(
+    setting: Setting, num_tasks: int, num_rounds: int
+) -> tuple[GFUCB, list[float]]:
+    """The default agent after rounds on 8 x 8 digits, and the seconds of each."""
+    world: BanditEnvironment = ImageBandit(
+        load_digits(),
+        num_tasks=num_tasks,
+        num_actions=setting.sizes.num_actions,
+        reward_map="uniform",
+        noise_scale=0.1,
+    )
+    first = world.round(1)
+    for _ in range(2):  # what is loaded at first use must not count
+        stranger = GFUCB(num_tasks, fit=SHORT_FIT, device=setting.device)
+        stranger.observe(stranger.decide(first.candidates), first.noise)
+    agent = GFUCB(num_tasks, device=setting.device)
+    seconds = []
+    for index in range(1, num_rounds + 1):
+        round_ = world.round(index)
+        begin = setting.now()
+        choice = agent.decide(round_.candidates)
+        between = setting.now()
+        rewards = round_.rewards(choice.actions.cpu())
+        after = setting.now()
+        agent.observe(choice, rewards)
+        seconds.append(setting.now() - after + between - begin)
+    return agent, seconds
+
+
+def _state_bytes(agent: GFUCB) -> int:
+    return sum(tensor.nbytes for tensor in agent.state().values())
+
+
+def _exhaust(rows: Iterable[Row | list[Row]]) -> None:
+    for _ in rows:
+        pass
