@@ -83,7 +83,7 @@ def test_presets_lists_presets_and_agents(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["dance"], "unknown command 'dance'; the known ones are: audit, compare"),
+        (["dance"], "unknown command 'dance'; the known ones are: audit, bench, compare"),
         (["compare", "--preset", "imagenet", "--out", "x"], "unknown preset 'imagenet'"),
         (["compare", "--agents", "ucb1", "--out", "x"], "unknown agent 'ucb1'; the known ones"),
         (["run", "--agent.name", "ucb1", "--out", "x"], "unknown agent 'ucb1'"),

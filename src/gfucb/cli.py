@@ -30,7 +30,6 @@ try:
         BenchSizes,
         Ratio,
         Setting,
-        bench_record,
         measure,
     )
     from gfucb.experiments.comparison import Comparison, Listener, compare
@@ -278,13 +277,14 @@ class BenchCommand:
         torch.set_num_threads(1)
         data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
         setting = Setting(self.sizes, self.device, data_dir)
+        provenance = setting.describe()  # of the code that is measured, not of later edits
         ratios: list[Ratio] = []
         for name, take in [(name, measure(name)) for name in self.only]:
             console.print(f"measuring {name}", highlight=False)
             ratios += [replace(r, target=None) if self.quick else r for r in take(setting)]
         console.print(bench_table(ratios))
         if self.json is not None:
-            content = bench_record(setting, ratios)
+            content = {"provenance": provenance, "ratios": [ratio.record() for ratio in ratios]}
             self.json.write_text(json.dumps(content, indent=2) + "\n")
 
 

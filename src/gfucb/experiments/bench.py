@@ -55,7 +55,7 @@ class BenchSizes:
     """decision: samples an agent has stored when it decides."""
     decisions: int = 50
     """decision: repetitions, of which the median counts."""
-    literal_iterations: int = 6
+    literal_iterations: int = 4
     """decision: iterations of the literal fine-tuning that are timed, at least 2; the time of 200
     is extrapolated linearly. 200 times them all."""
     early_rounds: tuple[int, int] = (100, 200)
@@ -73,7 +73,7 @@ class BenchSizes:
     fleet_copies: int | None = None
     """fleet: copies in lockstep; by default 20 on a GPU, 4 on a CPU."""
     fleet_rounds: int | None = None
-    """fleet: rounds they play; by default 600 on a GPU, 8 on a CPU."""
+    """fleet: rounds they play; by default 600 on a GPU, 5 on a CPU."""
     fleet_alone: int = 2
     """fleet: copies played one after another; the time of all is extrapolated from them."""
 
@@ -335,7 +335,7 @@ def fleet(setting: Setting) -> list[Ratio]:
     """Copies of the default agent one after another, over the same copies as a fleet."""
     sizes = setting.sizes
     copies = sizes.fleet_copies or (20 if setting.is_gpu else 4)
-    rounds = sizes.fleet_rounds or (600 if setting.is_gpu else 8)
+    rounds = sizes.fleet_rounds or (600 if setting.is_gpu else 5)
     alone = min(sizes.fleet_alone, copies)
 
     def agent(seed: int) -> GFUCB:
@@ -389,14 +389,6 @@ SHORT_FIT = VariableProjection(steps=2)
 def measure(name: str) -> Measure:
     """The measurement of that name, or an error that lists them all."""
     return lookup(MEASURES, name, "measurement")
-
-
-def bench_record(setting: Setting, ratios: Iterable[Ratio]) -> dict[str, Any]:
-    """All that was measured and where, for JSON."""
-    return {
-        "provenance": setting.describe(),
-        "ratios": [ratio.record() for ratio in ratios],
-    }
 
 
 def device_name(device: str) -> str:
