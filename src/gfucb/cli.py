@@ -253,9 +253,10 @@ class BenchCommand:
     """Measure what things cost, every figure a ratio of two measurements of this run.
 
     decision: a decision against the paper's fine-tuning. growth: late rounds against early ones.
-    tasks: a task among many against one among few. catalogue: items that all tasks share against
-    a copy for each. fleet: runs in lockstep against one after another. On a CPU one thread is
-    used, and seconds are those of this process. Takes some minutes.
+    tasks: a task among many against one among few. subset: a few tasks asked of many against a few
+    of few. catalogue: items that all tasks share against a copy for each. fleet: runs in lockstep
+    against one after another. On a CPU one thread is used, and seconds are those of this process.
+    Takes some minutes.
     """
 
     only: tuple[str, ...] = tuple(MEASURES)

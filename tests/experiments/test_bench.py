@@ -107,7 +107,7 @@ def test_the_command_prints_the_table_and_writes_figures_with_provenance(
     content = json.loads(path.read_text())
     names = [ratio["name"] for ratio in content["ratios"]]
     assert len(names) == len(set(names))
-    assert {"decision", "growth", "tasks", "catalogue", "fleet"} <= set(names)
+    assert {"decision", "growth", "tasks", "subset", "catalogue", "fleet"} <= set(names)
     for ratio in content["ratios"]:
         assert ratio["name"].split()[0] in printed
         assert ratio["above"] > 0 and ratio["below"] > 0

@@ -211,28 +211,24 @@ def decision(setting: Setting) -> list[Ratio]:
 
     The agent's own network is compared, and the paper's smaller one.
     """
-    sizes = setting.sizes
-    paper = paper_network(IMAGE_SHAPE, random_stream(0, "network"))
-    agent = _filled_agent(setting, GFUCB(sizes.num_tasks, fit=SHORT_FIT, device=setting.device))
-    candidates = _random_rows(
-        setting.images.images, "candidates", sizes.num_tasks, sizes.num_actions
+    sizes, images = setting.sizes, setting.images.images
+    candidates = _random_rows(images, "candidates", sizes.num_tasks, sizes.num_actions)
+    paper = NeuralClass(paper_network(IMAGE_SHAPE, random_stream(0, "network")), "l2")
+    agent, rival = (
+        GFUCB(sizes.num_tasks, network, fit=SHORT_FIT, device=setting.device)
+        for network in (None, paper)
     )
+    for learner in (agent, rival):
+        _fill(learner, images, sizes.stored_images)
     agent.decide(candidates)
     cost = median(setting.seconds(lambda: agent.decide(candidates)) for _ in range(sizes.decisions))
-    rivals = {
-        "decision": agent,
-        "decision, paper's network": _filled_agent(
-            setting,
-            GFUCB(sizes.num_tasks, NeuralClass(paper, "l2"), fit=SHORT_FIT, device=setting.device),
-        ),
-    }
     timed = sizes.literal_iterations
     return [
         Ratio(
             name,
             f"literal fine-tuning: {LITERAL_ITERATIONS} full-data iterations, one tuple",
             "one decision of the default agent",
-            above=_literal_seconds(setting, rival, candidates),
+            above=_literal_seconds(setting, tuned, candidates),
             below=cost,
             target=1000.0,
             sizes={
@@ -244,7 +240,7 @@ def decision(setting: Setting) -> list[Ratio]:
             if timed == LITERAL_ITERATIONS
             else f"{timed} iterations timed, {LITERAL_ITERATIONS} extrapolated linearly",
         )
-        for name, rival in rivals.items()
+        for name, tuned in (("decision", agent), ("decision, paper's network", rival))
     ]
 
 
@@ -300,11 +296,42 @@ def tasks(setting: Setting) -> list[Ratio]:
     ]
 
 
+def subset(setting: Setting) -> list[Ratio]:
+    """A round that asks a few of many tasks over one that asks as many of an agent without more."""
+    sizes = setting.sizes
+    digits = load_digits().images
+    asked = torch.arange(sizes.num_tasks)
+    candidates = _random_rows(digits, "candidates", sizes.num_tasks, sizes.num_actions)
+    rewards = torch.rand(sizes.num_tasks, generator=random_stream(0, "bench", "subset"))
+
+    def seconds_of_a_round(num_tasks: int) -> float:
+        agent = GFUCB(num_tasks, fit=SHORT_FIT, device=setting.device)
+        _fill(agent, digits, sizes.stored_images)
+
+        def play_round() -> None:
+            agent.observe(agent.decide(candidates, asked), rewards)
+
+        play_round()
+        return median(setting.seconds(play_round) for _ in range(sizes.decisions))
+
+    return [
+        Ratio(
+            "subset",
+            f"a round that asks {sizes.num_tasks} of {sizes.many_tasks} tasks, between fits",
+            f"a round that asks all of {sizes.num_tasks} tasks",
+            above=seconds_of_a_round(max(sizes.many_tasks, sizes.num_tasks)),
+            below=seconds_of_a_round(sizes.num_tasks),
+            sizes={"actions": sizes.num_actions, "stored images": sizes.stored_images},
+        )
+    ]
+
+
 def catalogue(setting: Setting) -> list[Ratio]:
     """A decision on copies of a catalogue for each task over one on the catalogue itself."""
     sizes = setting.sizes
     count, items = sizes.catalogue_tasks, sizes.catalogue_items
-    agent = _filled_agent(setting, GFUCB(count, fit=SHORT_FIT, device=setting.device), count)
+    agent = GFUCB(count, fit=SHORT_FIT, device=setting.device)
+    _fill(agent, setting.images.images, count)
     shared = _random_rows(setting.images.images, "catalogue", 1, items)[0]
     copied = shared.expand(count, *shared.shape).contiguous()
     agent.decide_from(shared)
@@ -378,6 +405,7 @@ MEASURES: Mapping[str, Measure] = {
     "decision": decision,
     "growth": growth,
     "tasks": tasks,
+    "subset": subset,
     "catalogue": catalogue,
     "fleet": fleet,
 }
@@ -403,13 +431,11 @@ def device_name(device: str) -> str:
     return next(names, platform.processor() or platform.machine())
 
 
-def _filled_agent(setting: Setting, agent: GFUCB, samples: int | None = None) -> GFUCB:
-    """The agent after samples of all tasks in turn, by default as many as the sizes say."""
-    count = samples or setting.sizes.stored_images
-    inputs = _random_rows(setting.images.images, "stored", 1, count)[0]
-    rewards = torch.rand(count, generator=random_stream(0, "bench", "rewards"))
-    agent.learn(torch.arange(count) % agent.num_tasks, inputs, rewards)
-    return agent
+def _fill(agent: GFUCB, images: Tensor, samples: int) -> None:
+    """Teach so many samples, of all tasks in turn."""
+    inputs = _random_rows(images, "stored", 1, samples)[0]
+    rewards = torch.rand(samples, generator=random_stream(0, "bench", "rewards"))
+    agent.learn(torch.arange(samples) % agent.num_tasks, inputs, rewards)
 
 
 def _random_rows(rows: Tensor, name: str, entries: int, actions: int) -> Tensor:
