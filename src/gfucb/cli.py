@@ -24,18 +24,12 @@ try:
     from gfucb.environments.images import DATA_DIR_VARIABLE
     from gfucb.experiments.agent_table import AGENTS
     from gfucb.experiments.audit import Coverage, audit_run
-    from gfucb.experiments.bench import (
-        MEASURES,
-        QUICK_SIZES,
-        BenchSizes,
-        Ratio,
-        Setting,
-        measure,
-    )
+    from gfucb.experiments.bench import MEASURES, measure
     from gfucb.experiments.comparison import Comparison, Listener, compare
     from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
     from gfucb.experiments.figures import label, regret_curves
     from gfucb.experiments.presets import PRESETS, preset
+    from gfucb.experiments.ratios import QUICK_SIZES, BenchSizes, Ratio, Setting
     from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
     from gfucb.experiments.summary import find_runs, load_rows, summarise

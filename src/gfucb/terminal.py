@@ -13,9 +13,9 @@ from rich.table import Table
 
 from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.audit import RunAudit
-from gfucb.experiments.bench import Ratio
 from gfucb.experiments.figures import label
 from gfucb.experiments.presets import PRESETS
+from gfucb.experiments.ratios import Ratio
 from gfucb.experiments.summary import presentable
 from gfucb.theory.promises import Promise
 

@@ -9,7 +9,7 @@ from gfucb.cli import main
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.errors import InvalidInputError
 from gfucb.experiments import bench, play
-from gfucb.experiments.bench import QUICK_SIZES, BenchSizes, Ratio, Setting
+from gfucb.experiments.ratios import QUICK_SIZES, BenchSizes, Ratio, Setting
 
 TINY = replace(
     QUICK_SIZES, num_tasks=2, num_actions=2, stored_images=6, many_tasks=4, task_rounds=2
