@@ -20,6 +20,7 @@ def test_without_words_the_overview_teaches(capsys):
         ("run", ["rows.csv", "--agent.name", "--world.num-tasks", "presets: demo"]),
         ("compare", ["same seeds", "--agents", "--seeds", "95% interval", "presets: demo"]),
         ("report", ["self-contained HTML page", "A folder that"]),
+        ("bench", ["every figure a ratio", "--quick", "--data-dir", "--late-rounds", "--json"]),
         ("fetch-mnist", ["checksums", "--data-dir"]),
         ("presets", ["presets and the agents"]),
     ],
@@ -82,7 +83,7 @@ def test_presets_lists_presets_and_agents(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["dance"], "unknown command 'dance'; the known ones are: audit, compare"),
+        (["dance"], "unknown command 'dance'; the known ones are: audit, bench, compare"),
         (["compare", "--preset", "imagenet", "--out", "x"], "unknown preset 'imagenet'"),
         (["compare", "--agents", "ucb1", "--out", "x"], "unknown agent 'ucb1'; the known ones"),
         (["run", "--agent.name", "ucb1", "--out", "x"], "unknown agent 'ucb1'"),

@@ -21,18 +21,22 @@ try:
     from rich.console import Console
 
     from gfucb.environments import fetch_mnist
+    from gfucb.environments.images import DATA_DIR_VARIABLE
     from gfucb.experiments.agent_table import AGENTS
     from gfucb.experiments.audit import Coverage, audit_run
+    from gfucb.experiments.bench import MEASURES, measure
     from gfucb.experiments.comparison import Comparison, Listener, compare
     from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
     from gfucb.experiments.figures import label, regret_curves
     from gfucb.experiments.presets import PRESETS, preset
+    from gfucb.experiments.ratios import QUICK_SIZES, BenchSizes, Ratio, Setting
     from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
     from gfucb.experiments.summary import find_runs, load_rows, summarise
     from gfucb.terminal import (
         agents_table,
         audit_table,
+        bench_table,
         presets_table,
         progress,
         promises_table,
@@ -52,6 +56,7 @@ gfucb: many related decision problems, each learning from all
   gfucb report    a folder of runs as one self-contained page
   gfucb theory    what the theory promises for a class and a size, as printed and as it holds
   gfucb audit     replay runs with a known truth: did they keep those promises?
+  gfucb bench     what decisions, rounds, tasks and fleets cost, as ratios
   gfucb presets   the presets and agents there are
   gfucb fetch-mnist   download MNIST into a folder, checked
 
@@ -238,6 +243,47 @@ class AuditCommand:
 
 
 @dataclass(frozen=True)
+class BenchCommand:
+    """Measure what things cost, every figure a ratio of two measurements of this run.
+
+    decision: a decision against the paper's fine-tuning. growth: late rounds against early ones.
+    tasks: a task among many against one among few. subset: a few tasks asked of many against a few
+    of few. catalogue: items that all tasks share against a copy for each. fleet: runs in lockstep
+    against one after another. On a CPU one thread is used, and seconds are those of this process.
+    Takes some minutes.
+    """
+
+    only: tuple[str, ...] = tuple(MEASURES)
+    """Which measurements to take."""
+    sizes: Annotated[BenchSizes, tyro.conf.arg(name="")] = field(default_factory=BenchSizes)
+    device: str = "cpu"
+    """Where agents work: cpu or cuda."""
+    data_dir: str | None = None
+    """Folder with MNIST's files; by default the environment variable GFUCB_DATA_DIR, and random
+    images of the same size where there is none."""
+    quick: bool = False
+    """Tiny problems, in seconds: shows that it works; its figures say nothing about targets."""
+    json: Path | None = None
+    """Also write the figures, with versions, commit and device, to this file."""
+
+    def __call__(self, console: Console) -> None:
+        """Measure, print the table."""
+        _require_place(self.json)
+        torch.set_num_threads(1)
+        data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
+        setting = Setting(self.sizes, self.device, data_dir)
+        provenance = setting.describe()  # of the code that is measured, not of later edits
+        ratios: list[Ratio] = []
+        for name, take in [(name, measure(name)) for name in self.only]:
+            console.print(f"measuring {name}", highlight=False)
+            ratios += [replace(r, target=None) if self.quick else r for r in take(setting)]
+        console.print(bench_table(ratios))
+        if self.json is not None:
+            content = {"provenance": provenance, "ratios": [ratio.record() for ratio in ratios]}
+            self.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+@dataclass(frozen=True)
 class FetchCommand:
     """Download the four MNIST files that are missing from a folder; checksums are verified."""
 
@@ -265,6 +311,7 @@ Command = (
     | ReportCommand
     | TheoryCommand
     | AuditCommand
+    | BenchCommand
     | FetchCommand
     | PresetsCommand
 )
@@ -301,6 +348,7 @@ def parse(words: list[str]) -> Command:
         "report": lambda: ReportCommand(folder=tyro.MISSING),
         "theory": TheoryCommand,
         "audit": lambda: AuditCommand(folder=tyro.MISSING),
+        "bench": lambda: BenchCommand(sizes=QUICK_SIZES) if "--quick" in rest else BenchCommand(),
         "fetch-mnist": lambda: FetchCommand(data_dir=tyro.MISSING),
         "presets": PresetsCommand,
     }

@@ -73,18 +73,42 @@ class Promise:
 
 @dataclass(frozen=True, eq=False)
 class Menu:
-    """What a round offers: for each entry a task and the actions it may take."""
+    """What a round offers: for each entry a task and the actions it may take.
+
+    Where all entries choose among the same items, `candidates` is a view that repeats one
+    catalogue [action, *input] without copying it (`Tensor.expand`). Each item is then held and
+    represented once, whatever the number of entries.
+    """
 
     candidates: Tensor  # [entry, action, *input]
     tasks: Tensor  # [entry]
     available: Tensor  # [entry, action], bool; at least one True in each entry
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the candidates of all entries are the same memory."""
+        return is_repeated(self.candidates)
+
+    @property
+    def items(self) -> Tensor:
+        """The inputs there are to represent, a shared one once: [item, *input]."""
+        return self.candidates[0] if self.is_shared else self.candidates.flatten(0, 1)
+
+    def by_candidate(self, rows: Tensor) -> Tensor:
+        """Rows of items as rows of candidates: [item, ...] -> [entry, action, ...]."""
+        if self.is_shared:
+            return rows.expand(len(self.tasks), *rows.shape)
+        return rows.unflatten(0, self.available.shape)
+
     def features(self, representation: Representation) -> Tensor:
         """Phi of every candidate: [entry, action, feature]."""
-        entries, actions = self.available.shape
-        return features_of(representation, self.candidates.flatten(0, 1)).unflatten(
-            0, (entries, actions)
-        )
+        return self.by_candidate(features_of(representation, self.items))
+
+    def features_of_chosen(self, representation: Representation, actions: Tensor) -> Tensor:
+        """Phi of the chosen candidates: actions [entry] -> [entry, feature]."""
+        if self.is_shared:
+            return self.features(representation)[torch.arange(len(actions)), actions]
+        return features_of(representation, self.inputs_of(actions))
 
     def values_of(self, function: MultiheadFunction) -> Tensor:
         """Values of every candidate, not clipped: [entry, action]."""
@@ -107,6 +131,11 @@ class Menu:
         """The menu that leaves every entry only the action given: [entry]."""
         only = torch.zeros_like(self.available).scatter(1, actions[:, None], True)
         return Menu(self.candidates, self.tasks, only)
+
+
+def is_repeated(rows: Tensor) -> bool:
+    """Whether the first axis, of at least two, repeats one row that is held once."""
+    return len(rows) > 1 and rows.stride(0) == 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.audit import RunAudit
 from gfucb.experiments.figures import label
 from gfucb.experiments.presets import PRESETS
+from gfucb.experiments.ratios import Ratio
 from gfucb.experiments.summary import presentable
 from gfucb.theory.promises import Promise
 
@@ -78,6 +79,36 @@ def audit_table(audits: Sequence[RunAudit]) -> Table:
             f"{audit.printed_bound:.3g}",
         )
     return table
+
+
+def bench_table(ratios: Sequence[Ratio]) -> Table:
+    """One line a figure; what stands above and below its line is said underneath."""
+    table = Table("measured", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in ("ratio", "should be", "holds", "above", "below"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.caption_justify = "left"
+    table.caption = "\n".join(
+        f"{ratio.name}: {ratio.numerator} / {ratio.denominator}"
+        + (f" ({ratio.remark})" if ratio.remark else "")
+        for ratio in ratios
+    )
+    for ratio in ratios:
+        verdict = {None: "", True: "yes", False: "no"}[ratio.holds]
+        table.add_row(
+            ratio.name,
+            f"{ratio.value:.3g}" if ratio.value < 1000 else f"{ratio.value:.0f}",
+            "" if ratio.target is None else f"{ratio.bound} {ratio.target:g}",
+            verdict,
+            *(_quantity(amount, ratio.unit) for amount in (ratio.above, ratio.below)),
+        )
+    return table
+
+
+def _quantity(amount: float, unit: str) -> str:
+    """A number with a unit that suits its size."""
+    if unit == "bytes":
+        return f"{amount / 1e6:.3g} MB" if amount >= 1e6 else f"{amount / 1e3:.3g} kB"
+    return f"{amount:.3g} s" if amount >= 1 else f"{1e3 * amount:.3g} ms"
 
 
 def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gfucb.contracts import Decision, Menu
+from gfucb.contracts import Decision, Menu, is_repeated
 from gfucb.errors import InvalidInputError
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -36,7 +36,7 @@ def read_menu(
     candidates: Any, tasks: Any, available: Any, *, num_tasks: int, device: torch.device | str
 ) -> Menu:
     """Check and complete the arguments of `decide`."""
-    candidates = _tensor(candidates, "candidates")
+    candidates = _candidates(candidates)
     _require_known_type(candidates, "candidates")
     if candidates.ndim < 2 or 0 in candidates.shape:
         raise InvalidInputError(
@@ -60,11 +60,45 @@ def read_menu(
                 f"every entry needs an available action; none is available in entry {empty[0]} "
                 f"(task {int(read_tasks[empty[0]])})"
             )
-    offered = mask.reshape(entries, actions, *[1] * (candidates.ndim - 2)).to(candidates.device)
     # What stands in a place that is not offered is padding: it may be anything.
-    candidates = candidates.masked_fill(~offered, 0)
+    if is_repeated(candidates):
+        catalogue = _without_padding(candidates[:1], mask.any(0, keepdim=True))
+        candidates = catalogue.to(device).expand(entries, *catalogue.shape[1:])
+    else:
+        candidates = _without_padding(candidates, mask).to(device)
+    return Menu(candidates, read_tasks.to(device), mask.clone().to(device))
+
+
+def repeated(catalogue: Any, tasks: Any, *, num_tasks: int) -> Tensor:
+    """A catalogue [action, *input] as the candidates of every entry, held once."""
+    entries = num_tasks if tasks is None else _tensor(tasks, "tasks").numel()
+    read = _tensor(catalogue, "catalogue")
+    if read.ndim < 1 or 0 in read.shape:
+        raise InvalidInputError(
+            "catalogue must have the shape [action, *input] with no axis empty, "
+            f"got {list(read.shape)}"
+        )
+    return read.expand(entries, *read.shape)
+
+
+def _candidates(value: Any) -> Tensor:
+    """Candidates of our own; what is one row repeated, by torch or numpy, stays so."""
+    if isinstance(value, np.ndarray) and len(value.shape) and len(value) > 1:
+        is_one_row = value.strides[0] == 0
+    else:
+        is_one_row = isinstance(value, Tensor) and value.ndim > 0 and is_repeated(value)
+    if not is_one_row:
+        return _tensor(value, "candidates")
+    row = _tensor(value[0], "candidates")
+    return row.expand(len(value), *row.shape)
+
+
+def _without_padding(candidates: Tensor, available: Tensor) -> Tensor:
+    """Candidates [entry, action, *input] that are finite where available and zero elsewhere."""
+    offered = available.reshape(*available.shape, *[1] * (candidates.ndim - 2))
+    candidates = candidates.masked_fill(~offered.to(candidates.device), 0)
     _require_finite(candidates, "candidates")
-    return Menu(candidates.to(device), read_tasks.to(device), mask.clone().to(device))
+    return candidates
 
 
 def read_feedback(decision: Any, rewards: Any, *, num_tasks: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -14,6 +14,7 @@ from gfucb.agents.doors import (
     read_feedback,
     read_menu,
     read_samples,
+    repeated,
 )
 from gfucb.agents.learner import Learner, as_class, check_value_range
 from gfucb.contracts import (
@@ -35,7 +36,6 @@ from gfucb.functions import (
     HeadPenalty,
     LinearClass,
     RepresentationClass,
-    features_of,
 )
 from gfucb.optimism import ExactFinite, LastLayer
 
@@ -136,15 +136,23 @@ class GFUCB:
         menu = read_menu(  # line 3: contexts and action sets
             candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
         )
-        confidence_set = self.confidence_set(  # line 2: F_t
-            menu.candidates.flatten(0, 1), asked=self._sharers(menu)
-        )
+        confidence_set = self.confidence_set(menu.items, asked=self._sharers(menu))  # line 2: F_t
         choice = self.most_optimistic(confidence_set, menu)  # line 4: f_t and A_t
         promise = choice.promise or head_promise(confidence_set, menu, choice.actions)
         hopes = confidence_set.center.clip(choice.values)
         decision = menu.decision(choice.actions, hopes, promise)
         self._last = (choice, promise)
         return decision
+
+    def decide_from(self, catalogue: Any, tasks: Any = None, available: Any = None) -> Decision:
+        """Choose for every entry from one catalogue [action, *input] that all entries share.
+
+        The decision is that of `decide` with the catalogue repeated for each entry; but every
+        item is held and represented once: K passes through the network instead of M K. Not
+        everything must be on offer everywhere: `available` [entry, action] says what is.
+        """
+        candidates = repeated(catalogue, tasks, num_tasks=self.num_tasks)
+        return self.decide(candidates, tasks, available)
 
     @gradients_allowed()
     def observe(self, decision: Decision, rewards: Any) -> None:
@@ -259,7 +267,7 @@ def head_promise(confidence_set: ConfidenceSet, menu: Menu, actions: Tensor) -> 
     """Estimates at the chosen actions, and the widths that the heads of the fit have there."""
     center, ellipsoid = confidence_set.center, confidence_set.ellipsoid()
     assert ellipsoid is not None, "the center is in its own confidence set"
-    features = features_of(center.representation, menu.inputs_of(actions))
+    features = menu.features_of_chosen(center.representation, actions)
     return Promise(
         center.values_of_features(features, menu.tasks),
         ellipsoid.squared_widths(features.unsqueeze(1), menu.tasks).squeeze(1),

@@ -159,8 +159,7 @@ class _Iterate:
     def hope_and_distance(self) -> tuple[Tensor, Tensor]:
         """sum_e max_a f(x_ea), and the squared distance to the center; both differentiable."""
         menu, data, offset = self.menu, self.confidence_set.data, self.confidence_set.center.offset
-        features = self.representation(menu.candidates.flatten(0, 1)).to(torch.float64)
-        features = features.unflatten(0, menu.available.shape)
+        features = menu.by_candidate(self.representation(menu.items).to(torch.float64))
         values = offset + (features * self.heads[menu.tasks][:, None]).sum(-1)
         # Paper: one problem for each of K^M tuples. For a fixed f the best tuple is the best
         # action of each entry, so maximising over f the sum of maxima solves them all at once.

@@ -114,11 +114,18 @@ def _best_on_fronts(
     Its value is minus infinity if there is none; None if the fronts grow too large.
     """
     nothing = JointChoice(np.zeros(len(means), dtype=np.intp), -np.inf, is_exact=True)
-    best_scores = scores.max(1)
+    num_promising = promising.sum(1)
+    if (num_promising == 0).any():
+        return nothing
+    # Groups with one promising option are decided; with many groups, most are.
+    decided, undecided = np.flatnonzero(num_promising == 1), np.flatnonzero(num_promising > 1)
+    taken = promising.argmax(1)
+    sums = means[decided, taken[decided]].sum(keepdims=True)
+    spreads = widths[decided, taken[decided]].sum(keepdims=True)
+    best_scores = scores[undecided].max(1)
     hopes = best_scores.sum() - best_scores.cumsum()  # of the groups still to come
-    sums, spreads = np.zeros(1), np.zeros(1)
     history: list[tuple[Indices, Indices]] = []
-    for group, hope in enumerate(hopes):
+    for group, hope in zip(undecided, hopes, strict=True):
         options = np.flatnonzero(promising[group])
         new_sums = (sums[:, None] + means[group, options]).ravel()
         new_spreads = (spreads[:, None] + widths[group, options]).ravel()
@@ -133,11 +140,11 @@ def _best_on_fronts(
         sums, spreads = new_sums[alive], new_spreads[alive]
     values = sums + np.sqrt(spreads)
     state = int(values.argmax())
-    value, chosen = float(values[state]), []
-    for parents, picks in reversed(history):
-        chosen.append(int(picks[state]))
+    value, chosen = float(values[state]), taken.astype(np.intp)
+    for group, (parents, picks) in zip(undecided[::-1], reversed(history), strict=True):
+        chosen[group] = picks[state]
         state = int(parents[state])
-    return JointChoice(np.array(chosen[::-1], dtype=np.intp), value, is_exact=True)
+    return JointChoice(chosen, value, is_exact=True)
 
 
 def _undominated(sums: Floats, spreads: Floats) -> Indices:
