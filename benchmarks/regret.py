@@ -75,15 +75,17 @@ def main() -> None:
     """Play what is missing, then print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["digits", "mnist", "tables"])
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=20, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--data-dir", default=None, help="where MNIST's files lie")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rows", type=Path, default=ROWS)
     chosen = parser.parse_args()
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
     if chosen.what == "digits":
-        play_digits(range(chosen.seeds), chosen.rows)
+        play_digits(seeds, chosen.rows)
     if chosen.what == "mnist":
-        play_mnist(load_mnist(chosen.data_dir), range(chosen.seeds), chosen.device, chosen.rows)
+        play_mnist(load_mnist(chosen.data_dir), seeds, chosen.device, chosen.rows)
     if chosen.what != "tables" and chosen.rows == ROWS:
         from gfucb.experiments.records import provenance_now
 
