@@ -260,7 +260,9 @@ class BanditRound:
         return self.mean_rewards.max(dim=1).values - self._means_of(actions)
 
     def _means_of(self, actions: Tensor) -> Tensor:
-        return self.mean_rewards.gather(1, actions[:, None]).squeeze(1)
+        # An agent may decide on another device than the one the world lives on.
+        taken = actions.to(self.mean_rewards.device)
+        return self.mean_rewards.gather(1, taken[:, None]).squeeze(1)
 
 
 class BanditEnvironment(Protocol):

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -143,3 +144,30 @@ def test_mistakes_get_a_sentence(words, message, tmp_path, monkeypatch, capsys):
 def test_sizes_are_checked_before_anything_is_measured():
     with pytest.raises(InvalidInputError, match="stored_images"):
         BenchSizes(stored_images=0)
+
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = sorted((ROOT / "benchmarks").glob("*pu.json"))
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_the_documents_quote_the_committed_figures(path):
+    documents = "".join(document.read_text() for document in (ROOT / "docs").glob("*.md"))
+    for ratio in json.loads(path.read_text())["ratios"]:
+        value = ratio["value"]
+        shown = f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+        assert f"| {ratio['name']} | {shown} |" in documents
+
+
+def test_the_committed_figures_are_of_committed_code_at_full_size():
+    assert COMMITTED
+    for path in COMMITTED:
+        provenance = json.loads(path.read_text())["provenance"]
+        assert not provenance["uncommitted_changes"] and provenance["images"] == "MNIST"
+        sizes = BenchSizes(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in provenance["sizes"].items()
+            }
+        )
+        assert sizes == BenchSizes()
