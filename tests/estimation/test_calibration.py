@@ -40,7 +40,7 @@ def test_the_scale_is_the_smallest_that_covers_the_share():
 
 def test_early_errors_are_forgotten_and_the_window_is_bounded():
     errors = torch.cat([torch.full((500,), 5.0), torch.full((1500,), 0.1)]).double()
-    calibration = fed(CalibratedRadius(1.0, window=800), errors, torch.zeros(2000))
+    calibration = fed(CalibratedRadius(1.0, 0.9, window=800), errors, torch.zeros(2000))
     assert calibration.scale == pytest.approx(0.1)
     assert len(calibration.scores) == 800
 
@@ -74,4 +74,4 @@ def test_on_digits_promises_are_kept_as_often_as_asked():
     world = ImageBandit(load_digits(), num_tasks=10, seed=6001)
     agent = GFUCB(10, seed=6001)
     last = list(play(agent, world, num_rounds=100))[-1]
-    assert last["coverage"] == pytest.approx(0.9, abs=0.03)
+    assert last["coverage"] == pytest.approx(0.8, abs=0.03)

@@ -39,7 +39,7 @@ class CalibratedRadius:
     # candidates stay feasible under a smaller radius but the truth may not (section 6.3); here
     # the share of promises kept is what is held constant.
     start: float
-    target: float | None = 0.9
+    target: float | None = 0.8
     window: int = 2000
     warm_up: int = 20
     factor: float = 1.0

@@ -56,7 +56,7 @@ class AgentConfig:
     """Squared radius of GFUCB: calibrated to the coverage below (default), a constant share of
     the value range, the schedule 0.4 log(0.5 t + 2) of the paper's experiments, or Lemma 1,
     corrected or as printed (finite and linear worlds)."""
-    coverage: float = 0.9
+    coverage: float = 0.8
     """Calibrated radius: the share of rewards that should fall within the width promised."""
     radius_scale: float = 1.0
     """Multiplies the squared radius: of GFUCB, of neural-ucb and neural-linear-ucb, and the

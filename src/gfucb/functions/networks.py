@@ -104,14 +104,18 @@ def default_network(
             "(for item numbers, a torch.nn.Embedding)"
         )
     with global_randomness_from(generator):
+        steady: nn.Module = nn.Identity()
         if len(shape) in (2, 3) and min(shape[-2:]) >= SMALLEST_CONVOLVED_SIDE:
             trunk, width = convolutions(shape)
+            # Without it one run in ten blew up on its first samples and did not recover.
+            steady = nn.LayerNorm(hidden)
         else:
             trunk, width = nn.Flatten(), int(torch.Size(shape).numel())
         return nn.Sequential(
             SeededDropout(input_dropout),
             trunk,
             nn.Linear(width, hidden),
+            steady,
             nn.ReLU(),
             SeededDropout(dropout),
             ResidualLayer(hidden, dropout),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -80,6 +81,7 @@ class Gradient:
 
     sketch: WeightSketch = field(default_factory=WeightSketch)
     trust: float = 10.0
+    joint: ClassVar[bool] = False
 
     def __call__(self, confidence_set: ConfidenceSet, menu: Menu) -> OptimisticChoice:
         """Choose, in each entry, the action whose own gradient promises most."""
