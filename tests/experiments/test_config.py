@@ -58,6 +58,13 @@ def test_the_corrected_radius_is_offered_where_it_can_be_computed():
         make_agent(config, make_world(IMAGES, 0), 0)
 
 
+@pytest.mark.parametrize("name", ["last-layer", "linearised", "certified", "gradient"])
+def test_solvers_are_chosen_by_name(name):
+    agent = make_agent(AgentConfig(optimism=name, trust=3.0), make_world(IMAGES, 0), 0)
+    assert type(agent.most_optimistic).__name__.lower() == name.replace("-", "")
+    assert getattr(agent.most_optimistic, "trust", 3.0) == 3.0
+
+
 def test_the_radius_can_be_scaled():
     world = make_world(IMAGES, 0)
     one = make_agent(AgentConfig(radius="printed-log"), world, 0).squared_radius(9)

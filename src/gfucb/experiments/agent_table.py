@@ -21,17 +21,24 @@ from gfucb.agents import (
     squarecb,
 )
 from gfucb.agents.gfucb import default_radius
-from gfucb.contracts import BanditAgent, BanditEnvironment, SquaredRadius
+from gfucb.contracts import BanditAgent, BanditEnvironment, OptimismSolver, SquaredRadius
 from gfucb.environments import ImageBandit, SyntheticBandit
 from gfucb.errors import InvalidInputError, lookup
 from gfucb.estimation import AdamFit, CalibratedRadius, LogRadius, ScaledRadius, VariableProjection
 from gfucb.experiments.config import AgentConfig
 from gfucb.functions import FiniteClass, NeuralClass
 from gfucb.functions.networks import paper_network
-from gfucb.optimism import FineTuning
+from gfucb.optimism import Certified, FineTuning, Gradient, LastLayer, Linearised
 from gfucb.seeding import random_stream
 from gfucb.theory.radii import CorrectedRadius, PrintedRadius
 
+SOLVERS: Mapping[str, Callable[[AgentConfig], OptimismSolver | None]] = {
+    "default": lambda config: None,
+    "last-layer": lambda config: LastLayer(),
+    "linearised": lambda config: Linearised(trust=config.trust),
+    "certified": lambda config: Certified(trust=config.trust),
+    "gradient": lambda config: Gradient(trust=config.trust),
+}
 AgentMaker = Callable[[AgentConfig, BanditEnvironment, int], BanditAgent]
 
 
@@ -92,7 +99,10 @@ def _lemma_1_radius(config: AgentConfig, world: BanditEnvironment) -> SquaredRad
 
 def _gfucb(config: AgentConfig, world: BanditEnvironment, seed: int) -> BanditAgent:
     options = _learning_options(config, world, seed)
-    return GFUCB(world.num_tasks, squared_radius=_radius(config, world), **options)
+    optimism = lookup(SOLVERS, config.optimism, "optimism")(config)
+    return GFUCB(
+        world.num_tasks, squared_radius=_radius(config, world), optimism=optimism, **options
+    )
 
 
 def _multitask_greedy(config: AgentConfig, world: BanditEnvironment, seed: int) -> BanditAgent:

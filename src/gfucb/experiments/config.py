@@ -52,6 +52,11 @@ class AgentConfig:
     """Which agent; an unknown name lists the known ones."""
     ridge: float = 1.0
     """Penalty on heads."""
+    optimism: Literal["default", "last-layer", "linearised", "certified", "gradient"] = "default"
+    """Solver of GFUCB: its default (exact for finite worlds, otherwise last-layer), or for
+    networks one that sees the weights too."""
+    trust: float = 10.0
+    """Solvers that see the weights: how much the fitted weights are trusted."""
     radius: Literal["default", "constant", "printed-log", "corrected", "printed"] = "default"
     """Squared radius of GFUCB: calibrated to the coverage below (default), a constant share of
     the value range, the schedule 0.4 log(0.5 t + 2) of the paper's experiments, or Lemma 1,
