@@ -7,14 +7,23 @@ agent.observe(decision, rewards)
 
 from gfucb.agents import (
     GFUCB,
+    UCBVI,
+    EpisodicCopies,
+    EpisodicEpsilonGreedy,
+    EpisodicGFUCB,
     EpsilonGreedy,
     Grouped,
     Uniform,
+    fitted_q,
     linucb,
+    lsvi_ucb,
     multitask_greedy,
+    randomised_lsvi,
     restore,
     save,
 )
+from gfucb.agents.backups import Pointwise, Randomised
+from gfucb.agents.joint_backup import Joint
 from gfucb.contracts import Decision, Menu, OptimisticChoice
 from gfucb.estimation import (
     AdamFit,
@@ -43,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GFUCB",
+    "UCBVI",
     "AdamFit",
     "Alternating",
     "ConfidenceSet",
@@ -50,6 +60,9 @@ __all__ = [
     "CorrectedRadius",
     "Decision",
     "Enumerated",
+    "EpisodicCopies",
+    "EpisodicEpsilonGreedy",
+    "EpisodicGFUCB",
     "EpsilonGreedy",
     "ExactFinite",
     "Exhaustive",
@@ -58,6 +71,7 @@ __all__ = [
     "Greedy",
     "Grouped",
     "IdentityRepresentation",
+    "Joint",
     "LastLayer",
     "LinearClass",
     "LinearRepresentation",
@@ -68,12 +82,17 @@ __all__ = [
     "NeuralClass",
     "NeuralRepresentation",
     "OptimisticChoice",
+    "Pointwise",
     "PrintedRadius",
+    "Randomised",
     "ScaledRadius",
     "Uniform",
     "VariableProjection",
+    "fitted_q",
     "linucb",
+    "lsvi_ucb",
     "multitask_greedy",
+    "randomised_lsvi",
     "restore",
     "save",
 ]

@@ -2,15 +2,31 @@
 
 from gfucb.agents.baselines import EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
 from gfucb.agents.gfucb import GFUCB
+from gfucb.agents.mdp import EpisodicGFUCB
+from gfucb.agents.mdp_baselines import (
+    UCBVI,
+    EpisodicCopies,
+    EpisodicEpsilonGreedy,
+    fitted_q,
+    lsvi_ucb,
+    randomised_lsvi,
+)
 from gfucb.agents.saving import restore, save
 
 __all__ = [
     "GFUCB",
+    "UCBVI",
+    "EpisodicCopies",
+    "EpisodicEpsilonGreedy",
+    "EpisodicGFUCB",
     "EpsilonGreedy",
     "Grouped",
     "Uniform",
+    "fitted_q",
     "linucb",
+    "lsvi_ucb",
     "multitask_greedy",
+    "randomised_lsvi",
     "restore",
     "save",
 ]
