@@ -62,9 +62,9 @@ def plan_jointly(
 
     Two starts: the policy of the fit, and the policy of the upper values.
     """
-    nobody = [replace(plan, played=()) for plan in plans]
+    hopeful = _best_steps(_pointwise(plans, memories), memories, menu)
     best: tuple[float, list[StagePlan]] | None = None
-    for steps in ([None] * len(plans), _best_steps(nobody, memories, menu)):
+    for steps in ([None] * len(plans), hopeful):
         reached = -np.inf
         for _ in range(backup.rounds):
             present, value = _backward(backup, plans, memories, steps, menu)
@@ -75,6 +75,17 @@ def plan_jointly(
             reached, steps = value, _best_steps(present, memories, menu)
     assert best is not None
     return best[1]
+
+
+def _pointwise(plans: Sequence[StagePlan], memories: Sequence[StageMemory]) -> list[StagePlan]:
+    """The plans without members, each fitted to the upper values of the next."""
+    present: list[StagePlan] = []
+    for plan, memory in zip(reversed(plans), reversed(memories), strict=True):
+        nobody = replace(plan, played=())
+        if len(plan.confidence_set.data):
+            nobody = _refitted(nobody, memory, present[0] if present else None)
+        present.insert(0, nobody)
+    return present
 
 
 def _backward(
@@ -115,7 +126,10 @@ def _refitted(plan: StagePlan, memory: StageMemory, following: StagePlan | None)
     penalty = HeadPenalty(confidence_set.ridge, confidence_set.head_norm_bound)
     center = plan.center.with_heads(statistics.heads(penalty))
     changed = replace(confidence_set, center=center, data=data, center_statistics=statistics)
-    return replace(plan, confidence_set=changed)
+    ellipsoid = changed.ellipsoid()
+    assert ellipsoid is not None
+    only = ((center.representation, ellipsoid),)
+    return replace(plan, confidence_set=changed, ellipsoids=only)
 
 
 def _places(memory: StageMemory, following: StagePlan) -> tuple[Tensor, Tensor]:
@@ -162,9 +176,10 @@ def _best_steps(
             going = entered >= 0
             mass = np.bincount(entered[going], weights=weights[going], minlength=len(memory.places))
             greedy_features, place_values = _places(memory, following)
-            # A value at the end of its range does not move.
-            moving = following.clip(place_values) == place_values
-            mass_now = torch.from_numpy(mass) * moving
+            mass_now = torch.from_numpy(mass)
+            if following.played:
+                # A value at the end of its range does not move. Upper values often are there.
+                mass_now = mass_now * (following.clip(place_values) == place_values)
             directions = task_sums(
                 greedy_features * mass_now[:, None], memory.places.tasks, len(directions)
             )
