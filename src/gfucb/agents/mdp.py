@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +22,7 @@ from gfucb.agents.gfucb import (
 from gfucb.agents.joint_backup import Joint, plan_jointly
 from gfucb.agents.learner import as_class, check_value_range
 from gfucb.agents.memory import Floats, StageMemory
-from gfucb.agents.stage_fit import FitSettings, StageFit, pooled
+from gfucb.agents.stage_fit import FitSettings, Fitted, StageFit, pooled
 from gfucb.contracts import (
     Decision,
     LeastSquares,
@@ -37,20 +35,17 @@ from gfucb.estimation import ConstantRadius
 from gfucb.functions import (
     ConfidenceSet,
     FiniteClass,
-    HeadEllipsoid,
     HeadPenalty,
-    HeadStatistics,
-    MultiheadFunction,
-    Representation,
     RepresentationClass,
     features_of,
 )
-from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import random_stream
 
 Replanning = Literal["determinant", "doubling", "every"]
-# The default bonus of a pair never played is this times the width of the value range.
-DEFAULT_HOPE = 1.0
+# The default squared radius is (this times the width of the value range)^2. With the default ridge
+# a pair never played then hopes for the whole range, and one played n times for 0.3 / sqrt(n) more
+# than its fit.
+DEFAULT_HOPE = 0.3
 
 
 class EpisodicGFUCB:
@@ -75,7 +70,7 @@ class EpisodicGFUCB:
         seed: all randomness of the agent derives from it.
         fit: least squares; the default is exact for finite classes.
         squared_radius: beta_h as a function of the episode; its root multiplies the width of an
-            input. The default is (1.0 times the width of the value range)^2.
+            input. The default is (0.3 times the width of the value range)^2.
         optimism: solves line 9, for `literal` and the first stage of `joint`.
         ridge: the penalty on heads, in the fit and in the confidence sets.
         head_norm_bound: D of program (1).
@@ -102,7 +97,7 @@ class EpisodicGFUCB:
         fit: LeastSquares | None = None,
         squared_radius: SquaredRadius | None = None,
         optimism: OptimismSolver | None = None,
-        ridge: float = 1.0,
+        ridge: float = 0.1,
         head_norm_bound: float | None = None,
         value_range: tuple[float, float] | None = (0.0, 1.0),
         reward_range: tuple[float, float] | None = None,
@@ -179,7 +174,7 @@ class EpisodicGFUCB:
             next_values = self._place_values(memory, plans[0]) if plans else np.zeros(0)
             targets = memory.targets(next_values)  # R + V_{h+1}(s')
             fitted = self._fit(stage, targets, example)  # line 4: program (1)
-            plans.insert(0, self._stage_plan(stage, targets, example, *fitted))  # lines 5 and 8
+            plans.insert(0, self._stage_plan(stage, targets, example, fitted))  # lines 5 and 8
             self._targets[stage] = targets
         self.plans = plans
         self._gains[:] = 0.0
@@ -197,43 +192,41 @@ class EpisodicGFUCB:
         best = following.clip(values.reshape(places, actions).amax(1))
         return np.asarray(best.numpy())
 
-    def _fit(
-        self, stage: int, targets: Floats, example: Tensor
-    ) -> tuple[MultiheadFunction, HeadStatistics]:
+    def _fit(self, stage: int, targets: Floats, example: Tensor) -> Fitted:
+        fit, memory = self.fits[stage], self.memories[stage]
+        radius = self._radius(stage, targets)
         if not len(targets):
-            center = self.fits[stage].start(example)
-            return center, HeadStatistics.empty(self.num_tasks, center.heads.shape[1])
+            return fit.without_data(example, radius)
         if self.share_stages:
-            return self.fits[stage].with_best_heads(self.memories[stage], targets)
-        return self.fits[stage](self.memories[stage], targets)
+            return fit.with_best_heads(memory, targets, radius)
+        return fit(memory, targets, radius)
+
+    def _radius(self, stage: int, targets: Floats) -> float:
+        """beta_h; t is one more than the largest number of samples a task has."""
+        memory = self.memories[stage]
+        if not len(targets):
+            return self.squared_radius(1)
+        tasks = memory.inputs.tasks.numpy()[memory.played[: len(targets)]]
+        return self.squared_radius(1 + int(np.bincount(tasks).max()))
 
     def _stage_plan(
-        self,
-        stage: int,
-        targets: Floats,
-        example: Tensor,
-        center: MultiheadFunction,
-        statistics: HeadStatistics,
+        self, stage: int, targets: Floats, example: Tensor, fitted: Fitted
     ) -> StagePlan:
         """F_h of line 8, and what the backup wants to know of it."""
-        memory, penalty = self.memories[stage], self.settings_of_fits.penalty
-        data = memory.dataset(targets, example)
-        known = self.representation_class
-        members = known.members if isinstance(known, FiniteClass) else [center.representation]
+        known, penalty = self.representation_class, self.settings_of_fits.penalty
+        center = fitted.center
         confidence_set = ConfidenceSet(
             center,
-            data,
-            self.squared_radius(data.round_index),
+            self.memories[stage].dataset(targets, example),
+            self._radius(stage, targets),
             ridge=penalty.ridge,
             head_norm_bound=penalty.norm_bound,
-            members=members,
-            center_statistics=statistics,
+            members=known.members if isinstance(known, FiniteClass) else [center.representation],
+            center_statistics=fitted.statistics,
         )
-        plan = StagePlan(
-            confidence_set, ellipsoids(confidence_set, members, statistics), self.range_of(stage)
-        )
-        names = ("perturb", self.plan_index, stage)
-        return self.backup.prepare(plan, random_stream(self.seed, *names))
+        plan = StagePlan(confidence_set, fitted.ellipsoids, self.range_of(stage))
+        generator = random_stream(self.seed, "perturb", self.plan_index, stage)
+        return self.backup.prepare(plan, generator)
 
     def range_of(self, stage: int) -> tuple[float, float] | None:
         """What values lie in with the stages from `stage` on to go."""
@@ -428,41 +421,22 @@ class EpisodicGFUCB:
         # The draws of a plan are named by how many came before it.
         self.plan_index = int(state["plan_index"]) - 1
         self.plans = [
-            self._stage_plan(stage, targets[stage], example, *self._refitted(stage))
+            self._stage_plan(stage, targets[stage], example, self._refitted(stage))
             for stage in range(self.horizon)
         ]
         self.plan_index += 1
 
-    def _refitted(self, stage: int) -> tuple[MultiheadFunction, HeadStatistics]:
+    def _refitted(self, stage: int) -> Fitted:
         """The fit of the last plan again, from its targets."""
-        targets = self._targets[stage]
-        if len(targets):
-            return self.fits[stage].with_best_heads(self.memories[stage], targets)
-        center = self.fits[stage].start(self._example)
-        return center, HeadStatistics.empty(self.num_tasks, center.heads.shape[1])
+        targets, fit = self._targets[stage], self.fits[stage]
+        radius = self._radius(stage, targets)
+        if not len(targets):
+            return fit.without_data(self._example, radius)
+        return fit.with_best_heads(self.memories[stage], targets, radius)
 
     def _stage_seed(self, stage: int) -> int:
         # The first stage draws as a bandit of the same seed would.
         return self.seed if stage == 0 else random_stream(self.seed, "stage", stage).initial_seed()
-
-
-def ellipsoids(
-    confidence_set: ConfidenceSet, members: Sequence[Representation], statistics: HeadStatistics
-) -> list[tuple[Representation, HeadEllipsoid]]:
-    """The heads the set leaves on each member; those with none are left out.
-
-    With one representation nothing but its statistics is looked at; with several, each costs a
-    pass over the data.
-    """
-    center = confidence_set.center
-    if len(members) == 1:
-        cholesky = ridge_cholesky(statistics.grams, confidence_set.ridge)
-        only = HeadEllipsoid(center.heads, cholesky, confidence_set.squared_radius)
-        return [(center.representation, only)]
-    # Upper values know no norm bound: they are then those of a larger set.
-    unbounded = replace(confidence_set, head_norm_bound=None)
-    found = [(member, unbounded.ellipsoid(member)) for member in members]
-    return [(member, ellipsoid) for member, ellipsoid in found if ellipsoid is not None]
 
 
 def default_stage_radius(value_range: tuple[float, float] | None) -> ConstantRadius:

@@ -26,8 +26,8 @@ def lsvi_ucb(
     num_tasks: int,
     horizon: int,
     *,
-    beta: float = 1.0,
-    ridge: float = 1.0,
+    beta: float = 0.3,
+    ridge: float = 0.1,
     seed: int = 0,
     **options: Any,
 ) -> EpisodicGFUCB:

@@ -10,11 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gfucb.agents.finite_stage import Ellipsoids, FiniteStage
 from gfucb.agents.learner import Learner
 from gfucb.agents.memory import Floats, StageMemory, dataset_of
 from gfucb.contracts import LeastSquares
+from gfucb.estimation import Exhaustive
 from gfucb.functions import (
+    ConfidenceSet,
     FiniteClass,
+    HeadEllipsoid,
     HeadPenalty,
     HeadStatistics,
     LinearRepresentation,
@@ -25,6 +29,7 @@ from gfucb.functions import (
     RepresentationClass,
     features_of,
 )
+from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import random_stream
 
 # Columns of the next observation that vary less than this say nothing.
@@ -63,6 +68,21 @@ class FitSettings:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The fit of a stage and the set around it.
+
+    Attributes:
+        center: the fit; it has no value range.
+        statistics: of the center's representation.
+        ellipsoids: the heads the set leaves on each representation it ranges over.
+    """
+
+    center: MultiheadFunction
+    statistics: HeadStatistics
+    ellipsoids: Ellipsoids
+
+
 class StageFit:
     """The representation of one stage, and the heads it fits to the targets of a plan.
 
@@ -77,13 +97,38 @@ class StageFit:
         self.samples_at_fit = 0
         self._present: MultiheadFunction | None = None  # with heads of zero
 
-    def __call__(
-        self, memory: StageMemory, targets: Floats
-    ) -> tuple[MultiheadFunction, HeadStatistics]:
-        """The fit to targets [sample], and the statistics of its heads."""
+    def __call__(self, memory: StageMemory, targets: Floats, squared_radius: float) -> Fitted:
+        """The fit to targets [sample] and the set around it, phi fitted anew if that is due."""
+        known = self.settings.representation_class
+        if isinstance(known, FiniteClass) and self._counts_suffice(known):
+            stage = self._finite_stage(known, memory, targets)
+            if self.is_due(len(targets)):
+                self.adopt(known.members[stage.best], memory.inputs.rows)
+                self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+            return self._fitted(stage, memory, squared_radius)
         if self.is_due(len(targets)):
             self._refit(memory, targets)
-        return self.with_best_heads(memory, targets)
+        return self.with_best_heads(memory, targets, squared_radius)
+
+    def _counts_suffice(self, known: FiniteClass) -> bool:
+        """Whether the fit is the exact one, for which counted samples are enough."""
+        exact = isinstance(self.settings.fit, Exhaustive)
+        return exact and len(known.members) > 1 and self.settings.penalty.norm_bound is None
+
+    def _finite_stage(
+        self, known: FiniteClass, memory: StageMemory, targets: Floats
+    ) -> FiniteStage:
+        ridge, offset = self.settings.penalty.ridge, self.settings.offset
+        return FiniteStage.of(known.members, memory, targets, offset=offset, ridge=ridge)
+
+    def _fitted(self, stage: FiniteStage, memory: StageMemory, squared_radius: float) -> Fitted:
+        start = self.start(memory.inputs.rows)
+        index = next(i for i, member in enumerate(stage.members) if member is start.representation)
+        return Fitted(
+            start.with_heads(stage.anchors[index]),
+            stage.statistics(index),
+            stage.ellipsoids(index, squared_radius),
+        )
 
     def is_due(self, num_samples: int) -> bool:
         """Whether the representation is to be fitted anew."""
@@ -93,16 +138,38 @@ class StageFit:
         return num_samples >= self.settings.refit_growth * self.samples_at_fit
 
     def with_best_heads(
-        self, memory: StageMemory, targets: Floats
-    ) -> tuple[MultiheadFunction, HeadStatistics]:
-        """The present representation with its best heads."""
+        self, memory: StageMemory, targets: Floats, squared_radius: float
+    ) -> Fitted:
+        """The present representation with its best heads, and the set around it."""
+        known, penalty = self.settings.representation_class, self.settings.penalty
+        if isinstance(known, FiniteClass) and self._counts_suffice(known):
+            return self._fitted(self._finite_stage(known, memory, targets), memory, squared_radius)
         # Only inputs the targets speak of, and all at once: what comes later, or in pieces, could
         # be rounded otherwise, and a restored agent would differ from the one that was saved.
         inputs = memory.inputs.rows[: int(memory.played[: len(targets)].max()) + 1]
         start = self.start(inputs)
         features = features_of(start.representation, inputs)
         statistics = memory.statistics(features, targets, self.settings.offset)
-        return start.with_heads(statistics.heads(self.settings.penalty)), statistics
+        center = start.with_heads(statistics.heads(penalty))
+        if isinstance(known, FiniteClass) and len(known.members) > 1:
+            # Upper values know no norm bound: they are those of a larger set.
+            unbounded = ConfidenceSet(
+                center, memory.dataset(targets), squared_radius, penalty.ridge
+            )
+            found = [(member, unbounded.ellipsoid(member)) for member in known.members]
+            return Fitted(center, statistics, [(m, e) for m, e in found if e is not None])
+        cholesky = ridge_cholesky(statistics.grams, penalty.ridge)
+        only = HeadEllipsoid(center.heads, cholesky, squared_radius)
+        return Fitted(center, statistics, [(center.representation, only)])
+
+    def without_data(self, example: Tensor, squared_radius: float) -> Fitted:
+        """What is believed before the first sample, for inputs like `example` [1, *input]."""
+        start, known = self.start(example), self.settings.representation_class
+        statistics = HeadStatistics.empty(*start.heads.shape)
+        cholesky = ridge_cholesky(statistics.grams, self.settings.penalty.ridge)
+        ellipsoid = HeadEllipsoid(start.heads, cholesky, squared_radius)
+        members = known.members if isinstance(known, FiniteClass) else [start.representation]
+        return Fitted(start, statistics, [(member, ellipsoid) for member in members])
 
     def start(self, inputs: Tensor) -> MultiheadFunction:
         """The present representation with heads of zero, for inputs like these [n, *input]."""

@@ -44,12 +44,13 @@ def linear_mdps(
     num_tasks: int = 10,
     horizon: int = 5,
     num_states: int = 30,
-    num_actions: int = 5,
+    num_actions: int = 10,
     feature_dim: int = 5,
     input_dim: int = 8,
     num_representations: int = 16,
-    sharpness: float = 3.0,
-    concentration: float = 0.3,
+    sharpness: float = 6.0,
+    concentration: float = 0.1,
+    noise_scale: float = 0.1,
     mix: float = 0.0,
     seed: int = 0,
 ) -> LinearMDPs:
@@ -98,7 +99,8 @@ def linear_mdps(
         seed=seed,
         reward_range=(0.0, 1 / horizon),
         value_range=(0.0, 1.0),
-        reward_noise="bernoulli",
+        reward_noise="gaussian",
+        noise_scale=noise_scale,
         true_features=features,
         representation_class=FiniteClass(members),
         mix=mix,
@@ -123,7 +125,7 @@ def _linear_tables(
     shape = (num_tasks, horizon, feature_dim, num_states)
     anchors = _dirichlet(shape, concentration, random_stream(seed, "anchors"))
     uniform = torch.rand(shape[:3], generator=random_stream(seed, "rewards"), dtype=torch.float64)
-    weights = uniform.numpy() / horizon
+    weights = uniform.numpy() ** 3 / horizon
     transitions = np.einsum("sak,thkn->thsan", phi, anchors)
     return transitions, np.einsum("sak,thk->thsa", phi, weights)
 
