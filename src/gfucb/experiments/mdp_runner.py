@@ -77,12 +77,15 @@ def true_world(world: TabularMDPs) -> TabularMDPs:
 class Referee:
     """Plays an agent in a finite world and knows what its policies are worth.
 
+    `reached_goal` says which tasks reached the goal in the last episode, [task].
+
     The policy of a Markov agent is written down once a plan, for all tasks, stages and states,
     and its value computed exactly; until the next plan a decision is a look into that table.
     """
 
     def __init__(self, agent: EpisodicAgent, world: TabularMDPs) -> None:
         self.agent, self.world = agent, world
+        self.reached_goal = np.zeros(world.num_tasks, dtype=bool)
         self._plan_index = -1
         self._policy: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._hopes = np.zeros(0)
@@ -105,6 +108,7 @@ class Referee:
         else:
             rewards, hopes = self._ask_every_time(episode)
             regret = episode.gaps
+        self.reached_goal = episode.reached_goal
         return {
             "reward": float(rewards.mean()),
             "regret": float(regret.mean()),
