@@ -261,7 +261,9 @@ def test_the_other_backups_open_a_short_lock_too(backup):
 
 
 def test_the_joint_members_are_in_their_sets_and_promise_at_least_what_the_fit_does():
-    agent, world = trained("joint", replan="every", world=linear_mdps(num_tasks=2, num_actions=5, seed=1))
+    agent, world = trained(
+        "joint", replan="every", world=linear_mdps(num_tasks=2, num_actions=5, seed=1)
+    )
     candidates = world.episode(50).offered()[1]
     agent.plan(candidates)
     hoped = agent.decide(0, candidates).optimistic_values.sum()
