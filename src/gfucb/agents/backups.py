@@ -16,6 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from gfucb.agents.finite_stage import MemberFeatures
 from gfucb.contracts import Menu, OptimismSolver
 from gfucb.functions import (
     ConfidenceSet,
@@ -37,12 +38,14 @@ class StagePlan:
         value_range: what values of this stage lie in, or None.
         played: the functions this stage is played with, where a backup has chosen some: the
             member of `joint`, the samples of `randomised`.
+        member_features: features of all members, where the class has several.
     """
 
     confidence_set: ConfidenceSet
     ellipsoids: Sequence[tuple[Representation, HeadEllipsoid]]
     value_range: tuple[float, float] | None
     played: tuple[MultiheadFunction, ...] = ()
+    member_features: MemberFeatures | None = None
 
     @property
     def center(self) -> MultiheadFunction:
@@ -58,16 +61,18 @@ class StagePlan:
 
         For one representation this is <w, phi> + sqrt(squared_radius phi^T V^-1 phi).
         """
-        best: Tensor | None = None
-        for (representation, ellipsoid), inverse in zip(
-            self.ellipsoids, self._inverse_factors, strict=True
-        ):
-            features = features_of(representation, inputs)
-            values = (features * ellipsoid.centers[tasks]).sum(-1)
-            whitened = (inverse[tasks] @ features.unsqueeze(-1)).squeeze(-1)
-            values = values + ellipsoid.squared_radius**0.5 * whitened.norm(dim=-1)
-            best = values if best is None else best.maximum(values)
-        assert best is not None
+        centers, inverses, radii = self._stacked
+        if self.member_features is None:
+            features = features_of(self.ellipsoids[0][0], inputs)[None]
+        else:
+            features = self.member_features(inputs)[self._members]
+        best = torch.empty(len(inputs), dtype=torch.float64)
+        for task in tasks.unique().tolist():
+            own = (tasks == task).nonzero().squeeze(1)
+            phi = features[:, own]
+            values = (phi @ centers[:, task, :, None]).squeeze(-1)
+            widths = (phi @ inverses[:, task].transpose(1, 2)).norm(dim=-1)
+            best[own] = (values + radii[:, None] * widths).amax(0)
         return self.center.offset + best
 
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
@@ -89,17 +94,22 @@ class StagePlan:
         return values if self.value_range is None else values.clamp(*self.value_range)
 
     @cached_property
-    def _inverse_factors(self) -> list[Tensor]:
-        return [_inverse_factor(ellipsoid.cholesky) for _, ellipsoid in self.ellipsoids]
+    def _stacked(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Centers, inverse factors and radii, [member, task, ...] and [member]."""
+        found = [ellipsoid for _, ellipsoid in self.ellipsoids]
+        centers = torch.stack([ellipsoid.centers for ellipsoid in found])
+        factors = _inverse_factor(torch.stack([ellipsoid.cholesky for ellipsoid in found]))
+        squares = torch.tensor([e.squared_radius for e in found], dtype=torch.float64)
+        return centers, factors, squares.sqrt()
+
+    @cached_property
+    def _members(self) -> list[int]:
+        assert self.member_features is not None
+        return [self.member_features.index(member) for member, _ in self.ellipsoids]
 
     @cached_property
     def center_inverse_factor(self) -> Tensor:
         """L^-1 on the fitted representation, [task, feature, feature]."""
-        for (representation, _), inverse in zip(
-            self.ellipsoids, self._inverse_factors, strict=True
-        ):
-            if representation is self.center.representation:
-                return inverse
         statistics = self.confidence_set.center_statistics
         assert statistics is not None
         return _inverse_factor(ridge_cholesky(statistics.grams, self.confidence_set.ridge))

@@ -6,6 +6,7 @@ costs O(N R k^2) for N members and R distinct inputs, whatever the number of sam
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,35 @@ from gfucb.functions import HeadEllipsoid, HeadStatistics, Representation, featu
 from gfucb.linalg import cholesky_solve, ridge_cholesky
 
 Ellipsoids = list[tuple[Representation, HeadEllipsoid]]
+
+
+# Numbers kept of features that may be asked for again: 32 MB.
+LARGEST_MEMORY = 4_000_000
+
+
+class MemberFeatures:
+    """Features of all members at once, remembered: finite worlds ask for the same ones again."""
+
+    def __init__(self, members: Sequence[Representation]) -> None:
+        self.members = members
+        self._known: dict[tuple[torch.Size, bytes], Tensor] = {}
+        self._size = 0
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """[n, *input] -> [member, n, feature]."""
+        digest = hashlib.blake2b(inputs.contiguous().numpy().tobytes(), digest_size=16).digest()
+        key = (inputs.shape, digest)
+        if key not in self._known:
+            features = torch.stack([features_of(member, inputs) for member in self.members])
+            if self._size + features.numel() > LARGEST_MEMORY:
+                self._known, self._size = {}, 0
+            self._known[key] = features
+            self._size += features.numel()
+        return self._known[key]
+
+    def index(self, representation: Representation) -> int:
+        """Which member this is."""
+        return next(i for i, member in enumerate(self.members) if member is representation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +74,7 @@ class FiniteStage:
     @classmethod
     def of(
         cls,
-        members: Sequence[Representation],
+        features_of_members: MemberFeatures,
         memory: StageMemory,
         targets: Floats,
         *,
@@ -54,7 +84,7 @@ class FiniteStage:
         """Statistics of the targets [sample] on every member."""
         num_inputs = int(memory.played[: len(targets)].max()) + 1
         inputs, tasks = memory.inputs.rows[:num_inputs], memory.inputs.tasks[:num_inputs]
-        features = torch.stack([features_of(member, inputs) for member in members])
+        members, features = features_of_members.members, features_of_members(inputs)
         counts = torch.from_numpy(memory.counts(len(targets)))[:num_inputs]
         sums = torch.from_numpy(memory.target_sums(targets))[:num_inputs] - offset * counts
         grams = _by_task(features * counts[:, None], features, tasks, memory.num_tasks)

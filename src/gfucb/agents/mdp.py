@@ -224,7 +224,12 @@ class EpisodicGFUCB:
             members=known.members if isinstance(known, FiniteClass) else [center.representation],
             center_statistics=fitted.statistics,
         )
-        plan = StagePlan(confidence_set, fitted.ellipsoids, self.range_of(stage))
+        plan = StagePlan(
+            confidence_set,
+            fitted.ellipsoids,
+            self.range_of(stage),
+            member_features=self.settings_of_fits.member_features,
+        )
         generator = random_stream(self.seed, "perturb", self.plan_index, stage)
         return self.backup.prepare(plan, generator)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gfucb.agents.finite_stage import Ellipsoids, FiniteStage
+from gfucb.agents.finite_stage import Ellipsoids, FiniteStage, MemberFeatures
 from gfucb.agents.learner import Learner
 from gfucb.agents.memory import Floats, StageMemory, dataset_of
 from gfucb.contracts import LeastSquares
@@ -36,7 +37,7 @@ from gfucb.seeding import random_stream
 SMALLEST_SPREAD = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FitSettings:
     """What all stages have in common: the class, least squares, penalty, schedule.
 
@@ -52,6 +53,14 @@ class FitSettings:
     offset: float
     refit_growth: float
     next_targets: int = 0
+
+    @cached_property
+    def member_features(self) -> MemberFeatures | None:
+        """Features of all members of a finite class of several."""
+        known = self.representation_class
+        if isinstance(known, FiniteClass) and len(known.members) > 1:
+            return MemberFeatures(known.members)
+        return None
 
     def learner(self, seed: int) -> Learner:
         """A bandit learner with the same settings: it knows how representations begin."""
@@ -119,11 +128,14 @@ class StageFit:
         self, known: FiniteClass, memory: StageMemory, targets: Floats
     ) -> FiniteStage:
         ridge, offset = self.settings.penalty.ridge, self.settings.offset
-        return FiniteStage.of(known.members, memory, targets, offset=offset, ridge=ridge)
+        features = self.settings.member_features
+        assert features is not None
+        return FiniteStage.of(features, memory, targets, offset=offset, ridge=ridge)
 
     def _fitted(self, stage: FiniteStage, memory: StageMemory, squared_radius: float) -> Fitted:
         start = self.start(memory.inputs.rows)
-        index = next(i for i, member in enumerate(stage.members) if member is start.representation)
+        assert self.settings.member_features is not None
+        index = self.settings.member_features.index(start.representation)
         return Fitted(
             start.with_heads(stage.anchors[index]),
             stage.statistics(index),

@@ -37,11 +37,11 @@ RICH_WORLD = {
     "horizon": 10,
     "num_actions": 4,
     "observation_dim": 16,
-    "bank_size": 48,
+    "bank_size": 16,
     "noise_scale": 0.1,
     "distractor_scale": 0.1,
 }
-RICH = MDPAgentConfig(representation="network", share_stages=True, next_targets=8, fit_steps=150)
+RICH = MDPAgentConfig(representation="network", share_stages=True, next_targets=8, fit_steps=120)
 
 
 def _pieces(options: Options) -> list[Piece]:
