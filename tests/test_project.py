@@ -13,7 +13,7 @@ import gfucb
 from gfucb.seeding import global_randomness_from, random_stream
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "docs/algorithm.md", "docs/extending.md", "docs/theory.md"]
+DOCUMENTS = ["README.md", "docs/algorithm.md", "docs/extending.md", "docs/mdp.md", "docs/theory.md"]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 
