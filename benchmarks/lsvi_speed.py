@@ -87,10 +87,15 @@ def time_theirs(world: TabularMDPs, episodes: int) -> tuple[float, float]:
     return time.process_time() - begin, regret / episodes
 
 
-def time_ours(world: TabularMDPs, episodes: int, replan: str) -> tuple[float, float]:
+def time_ours(world: TabularMDPs, episodes: int, growth: float) -> tuple[float, float]:
     """CPU seconds and mean regret of ours, keeping exact regrets besides."""
-    agent = gfucb.lsvi_ucb(
-        1, HORIZON, beta=BONUS, ridge=1.0, value_range=(0.0, float(HORIZON)), replan=replan
+    agent = gfucb.LSVIUCB(
+        1,
+        HORIZON,
+        beta=BONUS,
+        ridge=1.0,
+        value_range=(0.0, float(HORIZON)),
+        replan_growth=growth,
     )
     begin = time.process_time()
     rows = list(play_episodes(agent, world, num_episodes=episodes))
@@ -105,12 +110,12 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     worlds = [random_world(seed) for seed in range(3)]
-    time_ours(worlds[0], 5, "determinant")  # warm up
+    time_ours(worlds[0], 5, 2.0)  # warm up
     results = {
         "rlberry-scool's loop, re-implemented": [time_theirs(w, options.episodes) for w in worlds],
-        "gfucb.lsvi_ucb": [time_ours(w, options.episodes, "determinant") for w in worlds],
-        "gfucb.lsvi_ucb, replanned in every episode": [
-            time_ours(w, options.episodes, "every") for w in worlds
+        "gfucb.LSVIUCB": [time_ours(w, options.episodes, 2.0) for w in worlds],
+        "gfucb.LSVIUCB, replanned in every episode": [
+            time_ours(w, options.episodes, 1.0) for w in worlds
         ],
     }
     table = {

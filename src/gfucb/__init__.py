@@ -7,6 +7,7 @@ agent.observe(decision, rewards)
 
 from gfucb.agents import (
     GFUCB,
+    LSVIUCB,
     UCBVI,
     EpisodicCopies,
     EpisodicEpsilonGreedy,
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GFUCB",
+    "LSVIUCB",
     "UCBVI",
     "AdamFit",
     "Alternating",

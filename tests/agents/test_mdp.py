@@ -136,6 +136,37 @@ def test_with_one_hot_features_and_one_task_pointwise_is_textbook_lsvi_ucb_to_th
             )
 
 
+@pytest.mark.parametrize("num_tasks", [1, 3])
+def test_the_lean_lsvi_ucb_hopes_for_what_the_one_of_gfucb_does(num_tasks):
+    world = linear_mdps(num_tasks=num_tasks, horizon=3, num_states=5, seed=1)
+    lean = gfucb.LSVIUCB(num_tasks, 3)
+    through_rooms = gfucb.lsvi_ucb(num_tasks, 3)
+    for index in range(1, 41):
+        episode = world.episode(index)
+        for agent in (lean, through_rooms):
+            agent.plan(episode.offered()[1])
+        assert lean.plan_index == through_rooms.plan_index
+        for stage in range(3):
+            candidates = episode.offered()[1]
+            decision, other = (
+                lean.decide(stage, candidates),
+                through_rooms.decide(stage, candidates),
+            )
+            torch.testing.assert_close(decision.optimistic_values, other.optimistic_values)
+            outcome = episode.play(other.actions)
+            for agent in (lean, through_rooms):
+                agent.observe(stage, other, outcome.rewards, outcome.next_candidates, outcome.ended)
+
+
+def test_the_lean_lsvi_ucb_continues_from_its_state(tmp_path):
+    world = tabular_lock(horizon=4, seed=2)
+    check_continuation(lambda: gfucb.LSVIUCB(1, 4), world, tmp_path, episodes=20)
+    with pytest.raises(InvalidInputError, match="no plan yet"):
+        gfucb.LSVIUCB(1, 4).decide(0, world.inputs[:1])
+    with pytest.raises(InvalidInputError, match="one entry for each"):
+        gfucb.LSVIUCB(2, 4).plan(world.inputs[:1])
+
+
 def test_a_known_representation_makes_tasks_strangers():
     world = linear_mdps(num_tasks=3, horizon=2, num_states=5, seed=1)
     together = gfucb.lsvi_ucb(3, 2, replan="every")

@@ -2,6 +2,7 @@
 
 from gfucb.agents.baselines import EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
 from gfucb.agents.gfucb import GFUCB
+from gfucb.agents.lsvi import LSVIUCB
 from gfucb.agents.mdp import EpisodicGFUCB
 from gfucb.agents.mdp_baselines import (
     UCBVI,
@@ -15,6 +16,7 @@ from gfucb.agents.saving import restore, save
 
 __all__ = [
     "GFUCB",
+    "LSVIUCB",
     "UCBVI",
     "EpisodicCopies",
     "EpisodicEpsilonGreedy",

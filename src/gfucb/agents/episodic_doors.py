@@ -24,6 +24,33 @@ def read_stage(stage: Any, horizon: int) -> int:
     return int(stage)
 
 
+def read_offer(candidates: Any, tasks: Any, num_tasks: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Candidates as flat float64 vectors, [entry, action, input], and the task of each entry."""
+    read = _array(candidates, "candidates")
+    if read.ndim < 2 or 0 in read.shape:
+        raise InvalidInputError(
+            "candidates must have the shape [entry, action, *input] with no axis empty, "
+            f"got {list(read.shape)}"
+        )
+    if tasks is None:
+        if len(read) != num_tasks:
+            raise InvalidInputError(
+                f"without tasks there is one entry for each of the {num_tasks} tasks, in order, "
+                f"but candidates has {len(read)} entries; say which tasks they belong to"
+            )
+        own = np.arange(num_tasks)
+    else:
+        own = np.asarray(tasks)
+        if own.shape != read.shape[:1] or own.dtype.kind not in "iu":
+            raise InvalidInputError(
+                f"tasks must be {len(read)} integers, got {own.dtype} of shape {list(own.shape)}"
+            )
+        if own.min() < 0 or own.max() >= num_tasks:
+            raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {own.tolist()}")
+    flat = read.reshape(*read.shape[:2], -1).astype(np.float64)
+    return flat, own.astype(np.int64)
+
+
 def read_transitions(
     decision: Any,
     rewards: Any,

@@ -28,6 +28,7 @@ class DistinctRows:
         self._tasks: list[int] = []
         self._rows: list[NDArray[np.generic]] = []
         self._stacked: tuple[Tensor, Tensor] | None = None
+        self._arrays: tuple[Floats, Integers] | None = None
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -58,6 +59,13 @@ class DistinctRows:
     def rows(self) -> Tensor:
         """The rows themselves, [row, ...]."""
         return self._stack()[1]
+
+    def arrays(self) -> tuple[Floats, Integers]:
+        """Rows in float64, [row, ...], and the task of each, [row]."""
+        if self._arrays is None or len(self._arrays[1]) != len(self):
+            rows = np.stack(self._rows).astype(np.float64)
+            self._arrays = rows, np.array(self._tasks, dtype=np.int64)
+        return self._arrays
 
     def row(self, index: int) -> Tensor:
         """One row, [...]."""

@@ -194,6 +194,11 @@ class TabularMDPs:
         return TabularEpisode(self, first, draws[:, 1::2], draws[:, 2::2], noise)
 
     @cached_property
+    def _gaps(self) -> Array:
+        """V* - Q*: [task, stage, state, action]."""
+        return self.optimal_values[..., None] - self.optimal_action_values
+
+    @cached_property
     def _cumulative_start(self) -> Array:
         return _cumulative(self.start)
 
@@ -248,12 +253,13 @@ class TabularEpisode:
         if self.stage >= world.horizon:
             raise InvalidInputError(f"the episode has ended: it has {world.horizon} stages")
         here = (self._tasks, self.stage, self.states, taken)
-        self.gaps += world.optimal_values[here[:3]] - world.optimal_action_values[here]
+        self.gaps += world._gaps[here]
         if world.goal is not None:
             self.reached_goal |= world.goal[here]
         rewards = world.rewards[here]
-        noisy = True if world.noisy is None else world.noisy[here]
-        rewards = np.where(noisy, self._noisy(rewards), rewards)
+        if world.reward_noise != "none":
+            noisy = True if world.noisy is None else world.noisy[here]
+            rewards = np.where(noisy, self._noisy(rewards), rewards)
         draws = self._draws[0][:, self.stage]
         self.states = _inverse_cdf(world._cumulative_transitions[here], draws)
         self.stage += 1
