@@ -92,6 +92,9 @@ class Referee:
         self._values = np.zeros(0)
         self._tasks = np.arange(world.num_tasks)
         self._task_tensor = torch.arange(world.num_tasks)
+        self._everywhere = world.inputs.repeat(world.num_tasks, *[1] * (world.inputs.ndim - 1))
+        self._everyone = self._task_tensor.repeat_interleave(world.num_states)
+        self._pairs = world.inputs.flatten(0, 1)  # [state * action, *input]
 
     def play(self, index: int) -> dict[str, float | int]:
         """Play one episode; return what happened, as means over the tasks."""
@@ -120,12 +123,10 @@ class Referee:
         if self._plan_index == self.agent.plan_index:
             return
         world = self.world
-        candidates = world.inputs.repeat(world.num_tasks, *[1] * (world.inputs.ndim - 1))
-        tasks = self._task_tensor.repeat_interleave(world.num_states)
         shape = (world.num_tasks, world.num_states)
         table = []
         for stage in range(world.horizon):
-            decision = self.agent.decide(stage, candidates, tasks)
+            decision = self.agent.decide(stage, self._everywhere, self._everyone)
             table.append(decision.actions.reshape(shape).numpy())
             if stage == 0:
                 self._hopes = decision.optimistic_values.reshape(shape).numpy()
@@ -138,9 +139,9 @@ class Referee:
         nothing = torch.zeros(self.world.num_tasks, dtype=torch.float64)
         for stage in range(self.world.horizon):
             states = episode.states
-            actions = torch.from_numpy(self._policy[self._tasks, stage, states])
-            inputs = self.world.inputs[torch.from_numpy(states), actions]
-            decision = Decision(self._task_tensor, actions, inputs, nothing)
+            actions = self._policy[self._tasks, stage, states]
+            inputs = self._pairs[torch.from_numpy(states * self.world.num_actions + actions)]
+            decision = Decision(self._task_tensor, torch.from_numpy(actions), inputs, nothing)
             rewards += self._step(episode, stage, decision)
         return rewards
 
