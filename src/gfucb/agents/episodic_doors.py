@@ -66,8 +66,8 @@ def read_transitions(
         raise InvalidInputError(
             f"observe takes what decide returned, a Decision, got {type(decision).__name__}"
         )
-    entries = len(decision)
     tasks = decision.tasks.tolist()
+    entries = len(tasks)
     if tasks and not (0 <= min(tasks) and max(tasks) < num_tasks):
         raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {tasks}")
     inputs = _array(decision.inputs, "the inputs of the decision")
@@ -101,7 +101,8 @@ def read_transitions(
 
 def _array(value: Any, name: str, where: NDArray[np.bool_] | None = None) -> NDArray[np.generic]:
     try:
-        read = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+        plain = isinstance(value, Tensor) and not value.requires_grad and value.is_cpu
+        read = value.numpy() if plain else _copied(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if read.dtype.kind not in "fiu":
@@ -110,6 +111,10 @@ def _array(value: Any, name: str, where: NDArray[np.bool_] | None = None) -> NDA
     if not np.isfinite(looked_at).all():
         raise InvalidInputError(f"{name} must be finite, got NaN or infinity")
     return read
+
+
+def _copied(value: Any) -> NDArray[np.generic]:
+    return np.asarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
 
 
 def _rewards(rewards: Any, entries: int) -> Floats:

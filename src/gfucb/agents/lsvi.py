@@ -99,11 +99,11 @@ class LSVIUCB:
             rows, tasks = memory.inputs.arrays()
             rows = rows.reshape(len(rows), -1)
             for task in range(self.num_tasks):
-                own = tasks == task
+                own = slice(None) if self.num_tasks == 1 else tasks == task
                 x = rows[own]
-                grams[task] = (x * counts[own, None]).T @ x
-                moments[task] = x.T @ sums[own]
-        grams += self.ridge * np.eye(feature_dim)
+                grams[task] = x.T @ (x * counts[own, None])
+                moments[task] = sums[own] @ x
+        grams.reshape(self.num_tasks, -1)[:, :: feature_dim + 1] += self.ridge
         inverses = np.linalg.inv(np.linalg.cholesky(grams))
         whitened = (inverses @ moments[..., None])[..., 0]
         heads = (inverses.transpose(0, 2, 1) @ whitened[..., None])[..., 0]

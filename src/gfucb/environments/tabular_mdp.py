@@ -153,11 +153,28 @@ class TabularMDPs:
         Args:
             policy: actions [task, stage, state], or probabilities [task, stage, state, action].
         """
-        probabilities = self._probabilities(np.asarray(policy))
+        policy = np.asarray(policy)
+        if policy.shape == self.rewards.shape[:3] and policy.dtype.kind in "iu":
+            return self._values_of_actions(policy)
+        probabilities = self._probabilities(policy)
         following = np.zeros((self.num_tasks, self.num_states))
         for stage in reversed(range(self.horizon)):
             values = self._backup(stage, following)
             following = (values * probabilities[:, stage]).sum(axis=-1)
+        return following
+
+    def _values_of_actions(self, policy: Integers) -> Array:
+        if policy.min() < 0 or policy.max() >= self.num_actions:
+            raise InvalidInputError(
+                f"actions are numbered 0 to {self.num_actions - 1}, "
+                f"got {policy.min()} to {policy.max()}"
+            )
+        tasks, states = self._tasks[:, None], np.arange(self.num_states)
+        following = np.zeros((self.num_tasks, self.num_states))
+        for stage in reversed(range(self.horizon)):
+            taken = (tasks, stage, states, policy[:, stage])
+            expected = self.transitions[taken] @ following[:, :, None]
+            following = self.rewards[taken] + expected[..., 0]
         return following
 
     def _backup(self, stage: int, next_values: Array) -> Array:
@@ -166,13 +183,6 @@ class TabularMDPs:
 
     def _probabilities(self, policy: NDArray[Any]) -> Array:
         shape = self.rewards.shape
-        if policy.shape == shape[:3] and policy.dtype.kind in "iu":
-            if policy.min() < 0 or policy.max() >= self.num_actions:
-                raise InvalidInputError(
-                    f"actions are numbered 0 to {self.num_actions - 1}, "
-                    f"got {policy.min()} to {policy.max()}"
-                )
-            return np.asarray(np.eye(self.num_actions)[policy])
         if policy.shape != shape:
             raise InvalidInputError(
                 "a policy has actions [task, stage, state] or probabilities [task, stage, state, "
@@ -197,6 +207,16 @@ class TabularMDPs:
     def _gaps(self) -> Array:
         """V* - Q*: [task, stage, state, action]."""
         return self.optimal_values[..., None] - self.optimal_action_values
+
+    @cached_property
+    def _tasks(self) -> Integers:
+        return np.arange(self.num_tasks)
+
+    @cached_property
+    def _ended(self) -> tuple[Tensor, Tensor]:
+        """Nobody and everybody, [task]."""
+        nobody = torch.zeros(self.num_tasks, dtype=torch.bool)
+        return nobody, ~nobody
 
     @cached_property
     def _cumulative_start(self) -> Array:
@@ -241,7 +261,8 @@ class TabularEpisode:
         self.gaps = np.zeros(world.num_tasks)
         self.reached_goal = np.zeros(world.num_tasks, dtype=bool)
         self._draws = transition_draws, reward_draws, noise
-        self._tasks = np.arange(world.num_tasks)
+        self._tasks = world._tasks
+        self._going, self._over = world._ended
 
     def offered(self) -> tuple[Tensor, Tensor]:
         """All tasks, and the inputs of their states: [task], [task, action, *input]."""
@@ -263,7 +284,7 @@ class TabularEpisode:
         draws = self._draws[0][:, self.stage]
         self.states = _inverse_cdf(world._cumulative_transitions[here], draws)
         self.stage += 1
-        ended = torch.full((world.num_tasks,), self.stage == world.horizon)
+        ended = self._over if self.stage == world.horizon else self._going
         return Outcome(torch.from_numpy(rewards), self.offered()[1], ended)
 
     def _noisy(self, means: Array) -> Array:
