@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -19,6 +20,7 @@ from gfucb.experiments.mdp_agents import MDP_AGENTS, MDPAgentConfig, make_mdp_ag
 from gfucb.experiments.mdp_runner import play_episodes
 from gfucb.experiments.reproductions.driver import Options, Piece, Reproduction, Verdict
 from gfucb.experiments.summary import half_width
+from gfucb.seeding import random_stream
 
 SEEDS = tuple(range(20))
 NUM_EPISODES = 500
@@ -108,7 +110,8 @@ def final_regrets(rows: pd.DataFrame, part: str) -> pd.DataFrame:
 def ratio(values: Any, others: Any) -> tuple[float, float, float]:
     """Ratio of two means over paired seeds, and its 95% interval by the bootstrap over seeds."""
     one, other = np.asarray(values, dtype=float), np.asarray(others, dtype=float)
-    draws = np.random.Generator(np.random.PCG64(0)).integers(len(one), size=(4000, len(one)))
+    shape, generator = (4000, len(one)), random_stream(0, "bootstrap")
+    draws = torch.randint(len(one), shape, generator=generator).numpy()
     spread = one[draws].mean(1) / other[draws].mean(1)
     low, high = np.quantile(spread, [0.025, 0.975])
     return float(one.mean() / other.mean()), float(low), float(high)
