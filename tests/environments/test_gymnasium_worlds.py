@@ -41,23 +41,21 @@ def falling(observation):
     return np.eye(9)[3 * lean + turn]
 
 
-def test_cart_pole_is_balanced_longer_than_by_lot():
+def test_cart_pole_is_learned_from_falling():
     made = [gymnasium.make("CartPole-v1") for _ in range(2)]
-    world = GymnasiumWorld(made, horizon=40, observe=falling)
+    world = GymnasiumWorld(made, horizon=15, observe=falling)
     agent = gfucb.EpisodicGFUCB(
         2,
-        40,
+        15,
         gfucb.FiniteClass([Actionwise(torch.nn.Identity(), 2)]),
-        squared_radius=gfucb.ConstantRadius(4.0),
-        ridge=0.01,
-        value_range=(0.0, 40.0),
+        value_range=(0.0, 15.0),
         reward_range=(0.0, 1.0),
     )
-    returns = [row["reward"] for row in play_episodes(agent, world, num_episodes=60)]
-    lots = gfucb.EpisodicEpsilonGreedy(gfucb.lsvi_ucb(2, 40, replan="doubling"), epsilon=1.0)
-    by_lot = [row["reward"] for row in play_episodes(lots, world, num_episodes=15)]
-    print(np.round(returns), np.mean(by_lot))
-    assert np.mean(returns[-15:]) > 1.3 * np.mean(by_lot)
+    returns = [row["reward"] for row in play_episodes(agent, world, num_episodes=50)]
+    # The same push at every step lets the pole fall after nine or ten.
+    print(returns)
+    assert np.mean(returns[:3]) < 11
+    assert np.mean(returns[-15:]) > 13.5
 
 
 def test_episodes_are_functions_of_seed_and_index():

@@ -154,7 +154,8 @@ def _figure(rows: pd.DataFrame) -> Figure:
                     table.index, mean - spread, mean + spread, color=colour, alpha=0.2, lw=0
                 )
             axes.set(title=f"phi among a {part}" if "class" in part else f"phi a {part}")
-            axes.set(xlabel="episode", xlim=(0, None), ylim=(0, None))
+            axes.set(xlabel="episode", xlim=(0, None))
+        panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("cumulative regret of one task")
         panels[0].legend(frameon=False, loc="upper left")
         return figure

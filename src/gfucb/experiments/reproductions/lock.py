@@ -258,6 +258,7 @@ def _draw_horizons(axes: Axes, last: pd.DataFrame) -> None:
             )
     axes.set(yscale="log", xlabel="horizon H", ylabel="episodes to the goal")
     axes.set_ylim(top=3 * cap)
+    axes.set_xticks(sorted(last["horizon"].unique().tolist()))
     axes.set_title(f"median and range; x: seeds never there in {cap}", fontsize=10)
 
 
