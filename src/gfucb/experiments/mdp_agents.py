@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gfucb.agents import (
@@ -51,6 +51,10 @@ class MDPAgentConfig:
     """Learning rate of these steps."""
     weight_decay: float = 0.0
     """Weight decay of these steps."""
+    fit_batch: int = 1024
+    """Samples one step looks at, of all tasks together."""
+    fit_window: int = 64
+    """Of these, at most so many of one task, stage and target."""
     feature_dim: int = 8
     """Width of networks' features."""
     hidden: int = 32
@@ -122,6 +126,8 @@ def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> 
             steps=config.fit_steps,
             learning_rate=config.fit_rate,
             weight_decay=config.weight_decay,
+            batch_size=config.fit_batch,
+            samples_per_task=config.fit_window,
         )
     return options
 
@@ -145,8 +151,6 @@ def _copies(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAg
 
 
 def _learned_lsvi(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
-    from dataclasses import replace
-
     return _copies(replace(config, representation="network"), world, seed)
 
 

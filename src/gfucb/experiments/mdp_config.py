@@ -117,7 +117,12 @@ MDP_PRESETS: Mapping[str, MDPPreset] = {
         agents=("gfucb-mdp", "oracle-lsvi-ucb", "lsvi-ucb"),
         seeds=tuple(range(3)),
         agent=MDPAgentConfig(
-            representation="network", share_stages=True, next_targets=8, fit_steps=120
+            representation="network",
+            share_stages=True,
+            next_targets=8,
+            fit_steps=100,
+            fit_batch=4000,
+            fit_window=32,
         ),
     ),
     "linear-mdp": MDPPreset(

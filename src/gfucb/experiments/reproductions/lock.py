@@ -41,7 +41,11 @@ RICH_WORLD = {
     "noise_scale": 0.1,
     "distractor_scale": 0.1,
 }
-RICH = MDPAgentConfig(representation="network", share_stages=True, next_targets=8, fit_steps=120)
+RICH = MDPAgentConfig(
+    representation="network", share_stages=True, next_targets=8, fit_steps=100, fit_window=32
+)
+# A step looks at so many samples of each task: with more tasks there is more to fit.
+BATCH_PER_TASK = 800
 
 
 def _pieces(options: Options) -> list[Piece]:
@@ -89,7 +93,9 @@ def _rich(
 ) -> Sequence[Row]:
     settings = RICH_WORLD | changes
     world = rich_lock(num_tasks=num_tasks, seed=seed, **settings)
-    config = replace(RICH, fit_steps=5) if quick else RICH
+    config = replace(RICH, fit_batch=BATCH_PER_TASK * num_tasks)
+    if quick:
+        config = replace(config, fit_steps=5)
     agent = make_mdp_agent(config, world, seed)
     facts = {"part": "rich", "agent": config.name, "horizon": world.horizon}
     return _play(agent, world, seed, num_episodes, False, facts | {"num_tasks": num_tasks})
@@ -275,7 +281,8 @@ def _draw_tasks(axes: Axes, last: pd.DataFrame) -> None:
 
 
 def _config(options: Options) -> dict[str, Any]:
-    return {"rich_world": RICH_WORLD, "rich_agent": asdict(RICH)}
+    agent = asdict(RICH) | {"fit_batch": f"{BATCH_PER_TASK} a task"}
+    return {"rich_world": RICH_WORLD, "rich_agent": agent}
 
 
 LOCK = Reproduction(
