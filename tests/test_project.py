@@ -18,6 +18,7 @@ DOCUMENTS = [
     "docs/algorithm.md",
     "docs/engine_cost.md",
     "docs/extending.md",
+    "docs/mdp.md",
     "docs/theory.md",
 ]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 
@@ -28,10 +28,13 @@ try:
     from gfucb.experiments.comparison import Comparison, Listener, compare
     from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
     from gfucb.experiments.figures import label, regret_curves
+    from gfucb.experiments.mdp_agents import MDP_AGENTS, MDPAgentConfig
+    from gfucb.experiments.mdp_config import MDP_PRESETS, MDPRunConfig, MDPWorldConfig
     from gfucb.experiments.presets import PRESETS, preset
     from gfucb.experiments.ratios import QUICK_SIZES, BenchSizes, Ratio, Setting
     from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
+    from gfucb.experiments.reproductions import REPRODUCTIONS, Options, reproduce
     from gfucb.experiments.summary import find_runs, load_rows, summarise
     from gfucb.terminal import (
         agents_table,
@@ -54,6 +57,7 @@ gfucb: many related decision problems, each learning from all
   gfucb compare   several agents on the same seeds: a table and a figure with 95% bands
   gfucb run       one agent, one seed: rows.csv, one row a round
   gfucb report    a folder of runs as one self-contained page
+  gfucb reproduce a claim, its figure and a verdict: lock, linear-mdp
   gfucb theory    what the theory promises for a class and a size, as printed and as it holds
   gfucb audit     replay runs with a known truth: did they keep those promises?
   gfucb bench     what decisions, rounds, tasks and fleets cost, as ratios
@@ -68,6 +72,9 @@ A preset fixes the world, its length, agents and seeds; everything can be overru
   gfucb compare --preset digits --agents gfucb linucb --seeds 0 1 2 --num-rounds 100 \\
                 --world.num-tasks 10 --out runs/second
   gfucb run --preset mnist --data-dir data/mnist --agent.name gfucb --out runs/third
+
+Presets lock, rich-lock and linear-mdp are episodic MDPs; a round is then an episode:
+  gfucb compare --preset lock --out runs/lock
 
 `gfucb COMMAND --help` lists all settings of a command. Runs are never overwritten; one that
 was killed is taken up where it stopped when the same command is given again.
@@ -95,17 +102,31 @@ class RunCommand:
 
     def __call__(self, console: Console) -> None:
         """Run, with a progress bar on a terminal."""
-        torch.set_num_threads(1)
         config = RunConfig(self.world, self.agent, self.num_rounds, self.seed)
-        regret = 0.0
-        with progress(console, self.agent.name, self.num_rounds) as advance:
-            for row in run(config, self.out, data_dir=self.data_dir):
-                regret = float(row["cumulative_regret"])
-                advance(int(row["round"]))
-        console.print(
-            f"{label(self.agent.name)}: regret of one task {regret:.3f} after {self.num_rounds} "
-            f"rounds; rows in {self.out / 'rows.csv'}"
-        )
+        _run(config, self.out, console, self.data_dir)
+
+
+@dataclass(frozen=True)
+class RunMDPCommand:
+    """Play one agent in one world of episodic MDPs under one seed, and write what happened.
+
+    The folder gets config.json (the settings), provenance.json (versions, commit, seconds) and
+    rows.csv (a row for each episode). Given again, the command takes up a run that was killed.
+    """
+
+    out: Path
+    """Folder of the run; it must not hold another one."""
+    world: MDPWorldConfig = field(default_factory=MDPWorldConfig)
+    agent: MDPAgentConfig = field(default_factory=MDPAgentConfig)
+    num_rounds: int = 500
+    """T, the number of episodes."""
+    seed: int = 0
+    """World and agent derive all their randomness from it."""
+
+    def __call__(self, console: Console) -> None:
+        """Run, with a progress bar on a terminal."""
+        config = MDPRunConfig(self.world, self.agent, self.num_rounds, self.seed)
+        _run(config, self.out, console)
 
 
 @dataclass(frozen=True)
@@ -137,35 +158,119 @@ class CompareCommand:
         """Run what is missing, then print the table and draw the figure."""
         for name in self.agents:
             lookup(AGENTS, name, "agent")
-        comparison = Comparison(
-            self.world,
-            tuple(replace(self.agent, name=name) for name in self.agents),
-            self.seeds,
-            self.num_rounds,
-        )
-        num_runs = len(self.agents) * len(self.seeds)
-        with progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
-            compare(
-                comparison,
-                self.out,
-                jobs=self.jobs,
-                data_dir=self.data_dir,
-                listener=Listener(
-                    lambda config, regret: console.print(
-                        f"{config.agent.name}, seed {config.seed}: regret {regret:.2f}",
-                        highlight=False,
-                    ),
-                    # In a log, the line above is progress enough.
-                    advance if console.is_terminal else lambda rounds: None,
+        agents = tuple(replace(self.agent, name=name) for name in self.agents)
+        comparison = Comparison(self.world, agents, self.seeds, self.num_rounds)
+        _compare(comparison, self.out, console, self.jobs, self.data_dir)
+
+
+@dataclass(frozen=True)
+class CompareMDPCommand:
+    """Play several agents in episodic MDPs on the same seeds, and say who lost least.
+
+    All agents meet the same draws. Ends with a table (mean regret of one task with its 95%
+    interval over seeds, paired differences to GFUCB, seconds, and how often the optimistic value
+    was below the optimal one) and writes summary.csv, regret.png and regret.svg.
+    """
+
+    out: Path
+    """Folder for the runs, OUT/AGENT/seed=SEED. Runs that are there are kept or taken up."""
+    agents: tuple[str, ...] = ("gfucb-mdp",)
+    """Which agents; `gfucb presets` lists them."""
+    seeds: tuple[int, ...] = (0,)
+    """Which seeds."""
+    world: MDPWorldConfig = field(default_factory=MDPWorldConfig)
+    agent: MDPAgentConfig = field(default_factory=MDPAgentConfig)
+    """Settings for all agents; their names come from --agents."""
+    num_rounds: int = 500
+    """T, the number of episodes."""
+    jobs: int = min(2, os.cpu_count() or 1)
+    """Runs at a time, a process with one thread each."""
+
+    def __call__(self, console: Console) -> None:
+        """Run what is missing, then print the table and draw the figure."""
+        for name in self.agents:
+            lookup(MDP_AGENTS, name, "agent")
+        agents = tuple(replace(self.agent, name=name) for name in self.agents)
+        comparison = Comparison(self.world, agents, self.seeds, self.num_rounds)
+        _compare(comparison, self.out, console, self.jobs)
+
+
+@dataclass(frozen=True)
+class ReproduceCommand:
+    """Make a claim anew: its rows, its figure, and a verdict on every sentence of it.
+
+    The folder gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and provenance.json.
+    Given again, the command makes only what is missing.
+    """
+
+    name: Annotated[str, tyro.conf.Positional]
+    """Which claim; an unknown name lists the known ones."""
+    out: Path
+    """Folder for the results."""
+    seeds: tuple[int, ...] | None = None
+    """Which seeds, instead of those of the claim."""
+    quick: bool = False
+    """A small version in under a minute; it claims nothing."""
+    data_dir: str | None = None
+    """Folder with data files, for claims that need some."""
+    device: str = "cpu"
+    """Where networks live."""
+
+    def __call__(self, console: Console) -> None:
+        """Make what is missing, then print the verdicts."""
+        entry = lookup(REPRODUCTIONS, self.name, "reproduction")
+        options = Options(self.seeds, self.quick, self.data_dir, self.device)
+        num_pieces = len(entry.pieces(options))
+        with progress(console, self.name, num_pieces) as advance:
+            verdicts = reproduce(self.name, entry, self.out, options, advance=advance)
+        for verdict in verdicts:
+            answer = "holds" if verdict.holds else "does not hold"
+            console.print(f"{verdict.claim}: {answer}. {verdict.measured}", highlight=False)
+        console.print(f"figure: {self.out / 'figure.png'}", highlight=False)
+
+
+def _run(
+    config: RunConfig | MDPRunConfig, out: Path, console: Console, data_dir: str | None = None
+) -> None:
+    torch.set_num_threads(1)
+    regret = 0.0
+    with progress(console, config.agent.name, config.num_rounds) as advance:
+        for row in run(config, out, data_dir=data_dir):
+            regret = float(row["cumulative_regret"])
+            advance(int(row["round"]))
+    what = "episodes" if isinstance(config, MDPRunConfig) else "rounds"
+    console.print(
+        f"{label(config.agent.name)}: regret of one task {regret:.3f} after {config.num_rounds} "
+        f"{what}; rows in {out / 'rows.csv'}"
+    )
+
+
+def _compare(
+    comparison: Comparison, out: Path, console: Console, jobs: int, data_dir: str | None = None
+) -> None:
+    num_runs = len(comparison.agents) * len(comparison.seeds)
+    with progress(console, f"{num_runs} runs", num_runs * comparison.num_rounds) as advance:
+        compare(
+            comparison,
+            out,
+            jobs=jobs,
+            data_dir=data_dir,
+            listener=Listener(
+                lambda config, regret: console.print(
+                    f"{config.agent.name}, seed {config.seed}: regret {regret:.2f}",
+                    highlight=False,
                 ),
-            )
-        table = summarise(self.out)
-        table.to_csv(self.out / "summary.csv", index=False)
-        figure = regret_curves(load_rows(self.out))
-        figure.savefig(self.out / "regret.png", dpi=160)
-        figure.savefig(self.out / "regret.svg")
-        console.print(summary_table(table, self.num_rounds, self.world.num_tasks))
-        console.print(f"figure: {self.out / 'regret.png'}", highlight=False)
+                # In a log, the line above is progress enough.
+                advance if console.is_terminal else lambda rounds: None,
+            ),
+        )
+    table = summarise(out)
+    table.to_csv(out / "summary.csv", index=False)
+    figure = regret_curves(load_rows(out))
+    figure.savefig(out / "regret.png", dpi=160)
+    figure.savefig(out / "regret.svg")
+    console.print(summary_table(table, comparison.num_rounds, comparison.world.num_tasks))
+    console.print(f"figure: {out / 'regret.png'}", highlight=False)
 
 
 @dataclass(frozen=True)
@@ -307,7 +412,10 @@ class PresetsCommand:
 
 Command = (
     RunCommand
+    | RunMDPCommand
     | CompareCommand
+    | CompareMDPCommand
+    | ReproduceCommand
     | ReportCommand
     | TheoryCommand
     | AuditCommand
@@ -346,6 +454,7 @@ def parse(words: list[str]) -> Command:
         "run": lambda: RunCommand(out=tyro.MISSING),
         "compare": lambda: CompareCommand(out=tyro.MISSING),
         "report": lambda: ReportCommand(folder=tyro.MISSING),
+        "reproduce": lambda: ReproduceCommand(name=tyro.MISSING, out=tyro.MISSING),
         "theory": TheoryCommand,
         "audit": lambda: AuditCommand(folder=tyro.MISSING),
         "bench": lambda: BenchCommand(sizes=QUICK_SIZES) if "--quick" in rest else BenchCommand(),
@@ -354,28 +463,39 @@ def parse(words: list[str]) -> Command:
     }
     default = lookup(commands, name, "command")()
     chosen, rest = _take_preset(rest)
-    if isinstance(default, RunCommand):
-        entry = preset(chosen or "digits")
-        default = replace(default, world=entry.world, num_rounds=entry.num_rounds)
-    elif isinstance(default, CompareCommand):
-        entry = preset(chosen or "digits")
-        default = replace(
-            default,
-            world=entry.world,
-            num_rounds=entry.num_rounds,
-            agents=entry.agents,
-            seeds=entry.seeds,
-        )
+    if isinstance(default, RunCommand | CompareCommand):
+        default = _with_preset(default, chosen or "digits")
     elif chosen is not None:
         raise UnknownNameError(f"gfucb {name} takes no --preset")
     description = inspect.cleandoc(type(default).__doc__ or "") + (
-        "\n\n--preset NAME sets the defaults shown below; presets: " + ", ".join(PRESETS)
-        if isinstance(default, RunCommand | CompareCommand)
+        "\n\n--preset NAME sets the defaults shown below; presets: "
+        + ", ".join((*PRESETS, *MDP_PRESETS))
+        if isinstance(default, RunCommand | RunMDPCommand | CompareCommand | CompareMDPCommand)
         else ""
     )
     return tyro.cli(
         type(default), default=default, args=rest, prog=f"gfucb {name}", description=description
     )
+
+
+def _with_preset(default: RunCommand | CompareCommand, chosen: str) -> Command:
+    """The command with the defaults of a preset; those of episodic MDPs have commands their own."""
+    if chosen in MDP_PRESETS:
+        episodic = MDP_PRESETS[chosen]
+        shared: dict[str, Any] = {
+            "out": tyro.MISSING,
+            "world": episodic.world,
+            "agent": episodic.agent,
+            "num_rounds": episodic.num_rounds,
+        }
+        if isinstance(default, RunCommand):
+            return RunMDPCommand(**shared)
+        return CompareMDPCommand(**shared, agents=episodic.agents, seeds=episodic.seeds)
+    entry = preset(chosen)
+    changed = replace(default, world=entry.world, num_rounds=entry.num_rounds)
+    if isinstance(changed, CompareCommand):
+        return replace(changed, agents=entry.agents, seeds=entry.seeds)
+    return changed
 
 
 def _take_preset(words: list[str]) -> tuple[str | None, list[str]]:

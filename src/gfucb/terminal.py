@@ -14,7 +14,9 @@ from rich.table import Table
 from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.audit import RunAudit
 from gfucb.experiments.figures import label
-from gfucb.experiments.presets import PRESETS
+from gfucb.experiments.mdp_agents import MDP_AGENTS
+from gfucb.experiments.mdp_config import MDP_PRESETS, MDPPreset
+from gfucb.experiments.presets import PRESETS, Preset
 from gfucb.experiments.ratios import Ratio
 from gfucb.experiments.summary import presentable
 from gfucb.theory.promises import Promise
@@ -128,14 +130,15 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
         shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
     for line in lines:
         cells = [label(line["agent"]), *list(line.values())[1:]]
-        shown.add_row(*cells, style="bold" if line["agent"] == "gfucb" else None)
+        shown.add_row(*cells, style="bold" if line["agent"] in ("gfucb", "gfucb-mdp") else None)
     return shown
 
 
 def presets_table() -> Table:
     """The presets, and the size of each."""
     table = Table("preset", "what it is", "tasks", "rounds", "seeds", box=None)
-    for name, entry in PRESETS.items():
+    entries: dict[str, Preset | MDPPreset] = {**PRESETS, **MDP_PRESETS}
+    for name, entry in entries.items():
         numbers = (entry.world.num_tasks, entry.num_rounds, len(entry.seeds))
         table.add_row(name, entry.description, *(str(n) for n in numbers))
     return table
@@ -144,6 +147,12 @@ def presets_table() -> Table:
 def agents_table() -> Table:
     """The agents there are."""
     table = Table("agent", "what it is", box=None)
-    for name, agent in AGENTS.items():
-        table.add_row(name, agent.description)
+    for name, about in agent_descriptions().items():
+        table.add_row(name, about)
     return table
+
+
+def agent_descriptions() -> dict[str, str]:
+    """Every agent and what it is, those of MDPs last."""
+    bandits = {name: agent.description for name, agent in AGENTS.items()}
+    return bandits | {name: agent.description for name, agent in MDP_AGENTS.items()}

@@ -11,18 +11,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from gfucb.contracts import BanditAgent
+from gfucb.contracts import BanditAgent, EpisodicAgent
 from gfucb.errors import GFUCBError, SavedStateError
 
 FORMAT = "gfucb state 1"
 
 
-def save(agent: BanditAgent, path: str | os.PathLike[str]) -> None:
+def save(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
     """Write what `agent` has learned to `path`; a file that is there is replaced at once."""
     write_state(path, agent.state(), _facts(agent))
 
 
-def restore(agent: BanditAgent, path: str | os.PathLike[str]) -> None:
+def restore(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
     """Continue from a file written by `save`.
 
     `agent` must be built with the same arguments as the one that was saved; it then decides
@@ -45,7 +45,7 @@ def restore(agent: BanditAgent, path: str | os.PathLike[str]) -> None:
         ) from error
 
 
-def _facts(agent: BanditAgent) -> dict[str, str]:
+def _facts(agent: BanditAgent | EpisodicAgent) -> dict[str, str]:
     return {
         "agent": type(agent).__name__,
         "num_tasks": str(agent.num_tasks),

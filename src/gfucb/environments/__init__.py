@@ -2,15 +2,26 @@
 
 from gfucb.environments.image_bandit import ImageBandit
 from gfucb.environments.images import LabelledImages, fetch_mnist, load_digits, load_mnist
+from gfucb.environments.linear_mdp import LinearMDPs, linear_mdps
+from gfucb.environments.locks import rich_lock, tabular_lock, with_actions
 from gfucb.environments.synthetic_bandit import SyntheticBandit, finite_bandit, linear_bandit
+from gfucb.environments.tabular_mdp import TabularEpisode, TabularMDPs, tabular_mdps
 
 __all__ = [
     "ImageBandit",
     "LabelledImages",
+    "LinearMDPs",
     "SyntheticBandit",
+    "TabularEpisode",
+    "TabularMDPs",
     "fetch_mnist",
     "finite_bandit",
     "linear_bandit",
+    "linear_mdps",
     "load_digits",
     "load_mnist",
+    "rich_lock",
+    "tabular_lock",
+    "tabular_mdps",
+    "with_actions",
 ]

@@ -11,8 +11,10 @@ from pathlib import Path
 import torch
 
 from gfucb.errors import InvalidInputError
-from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
+from gfucb.experiments.mdp_agents import MDPAgentConfig
+from gfucb.experiments.mdp_config import MDPRunConfig, MDPWorldConfig
+from gfucb.experiments.playing import AnyRunConfig, relative_cost
 from gfucb.experiments.records import is_finished, read_rows, run
 
 
@@ -20,8 +22,8 @@ from gfucb.experiments.records import is_finished, read_rows, run
 class Comparison:
     """Agents, seeds and the world they share; its runs differ in agent and seed only."""
 
-    world: WorldConfig
-    agents: tuple[AgentConfig, ...]
+    world: WorldConfig | MDPWorldConfig
+    agents: tuple[AgentConfig, ...] | tuple[MDPAgentConfig, ...]
     seeds: tuple[int, ...]
     num_rounds: int
 
@@ -31,20 +33,27 @@ class Comparison:
             if not values or len(set(values)) < len(values):
                 raise InvalidInputError(f"{what} must be given, each once, got {values}")
 
-    def runs(self, out: Path) -> list[tuple[Path, RunConfig]]:
+    def runs(self, out: Path) -> list[tuple[Path, AnyRunConfig]]:
         """Folder and config of every run."""
         return [
-            (out / agent.name / f"seed={seed}", RunConfig(self.world, agent, self.num_rounds, seed))
+            (out / agent.name / f"seed={seed}", self._run(agent, seed))
             for agent in self.agents
             for seed in self.seeds
         ]
+
+    def _run(self, agent: AgentConfig | MDPAgentConfig, seed: int) -> AnyRunConfig:
+        if isinstance(self.world, MDPWorldConfig):
+            assert isinstance(agent, MDPAgentConfig)
+            return MDPRunConfig(self.world, agent, self.num_rounds, seed)
+        assert isinstance(agent, AgentConfig)
+        return RunConfig(self.world, agent, self.num_rounds, seed)
 
 
 @dataclass(frozen=True)
 class Listener:
     """What a comparison tells while it goes on."""
 
-    run_ended: Callable[[RunConfig, float], None] = lambda config, regret: None
+    run_ended: Callable[[AnyRunConfig, float], None] = lambda config, regret: None
     """Called with the run and its regret."""
     rounds_written: Callable[[int], None] = lambda rounds: None
     """Called a few times a second with the rounds on disk, of all runs together."""
@@ -69,7 +78,7 @@ def compare(
     runs = comparison.runs(out)
     waiting = [(folder, config) for folder, config in runs if not is_finished(folder, config)]
     # Long runs first, so that none is left alone at the end.
-    waiting.sort(key=lambda item: -AGENTS[item[1].agent.name].relative_cost)
+    waiting.sort(key=lambda item: -relative_cost(item[1].agent.name))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
         futures = {
@@ -86,7 +95,7 @@ def compare(
             raise
 
 
-def run_to_end(config: RunConfig, folder: Path, data_dir: str | None) -> float:
+def run_to_end(config: AnyRunConfig, folder: Path, data_dir: str | None) -> float:
     """Run in this process on one thread; return the regret of a task."""
     torch.set_num_threads(1)
     for _ in run(config, folder, data_dir=data_dir):

@@ -25,6 +25,14 @@ COLOURS = {
     "oracle-ucb": "#222222",
     "oracle-greedy": "#777777",
     "uniform": "#aaaaaa",
+    "gfucb-mdp": "#d55e00",
+    "gfucb-mdp-literal": "#0072b2",
+    "gfucb-mdp-randomised": "#cc79a7",
+    "gfucb-mdp-joint": "#b8860b",
+    "independent-mdp": "#009e73",
+    "oracle-lsvi-ucb": "#222222",
+    "lsvi-ucb": "#56b4e9",
+    "uniform-mdp": "#aaaaaa",
 }
 # What a logarithmic axis shows of no regret at all.
 FLOOR = 1e-4
@@ -41,6 +49,18 @@ LABELS = {
     "oracle-ucb": "oracle UCB",
     "oracle-greedy": "oracle greedy",
     "uniform": "uniform",
+    "gfucb-mdp": "GFUCB",
+    "gfucb-mdp-literal": "GFUCB, as printed",
+    "gfucb-mdp-randomised": "GFUCB, randomised",
+    "gfucb-mdp-joint": "GFUCB, joint",
+    "independent-mdp": "each task alone",
+    "oracle-lsvi-ucb": "oracle LSVI-UCB",
+    "lsvi-ucb": "LSVI-UCB",
+    "lsvi-ucb-learned": "LSVI-UCB, learned",
+    "ucbvi": "UCBVI",
+    "randomised-lsvi": "randomised LSVI",
+    "fitted-q": "fitted Q, ε-greedy",
+    "uniform-mdp": "uniform",
 }
 STYLE: Any = {
     "font.family": "sans-serif",

@@ -26,11 +26,10 @@ import torch
 
 import gfucb
 from gfucb.agents.saving import read_state, write_state
-from gfucb.contracts import BanditAgent, Row
+from gfucb.contracts import Row
 from gfucb.errors import RunFolderError, SavedStateError
-from gfucb.experiments.agent_table import AGENTS, make_agent
-from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig, make_world
-from gfucb.experiments.runner import play
+from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
+from gfucb.experiments.playing import AnyAgent, AnyRunConfig, prepare
 
 try:
     import fcntl
@@ -44,30 +43,23 @@ OPENING = ("provenance.json", "provenance.json.partial", "config.json.partial")
 VERSIONED = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
 
 
-def run(config: RunConfig, folder: Path, *, data_dir: str | None = None) -> Iterator[Row]:
+def run(config: AnyRunConfig, folder: Path, *, data_dir: str | None = None) -> Iterator[Row]:
     """Run `config` into `folder`, yielding rows as they are written; resume what was begun."""
     # World and agent first: settings that cannot be run leave no folder behind.
-    world = make_world(config.world, config.seed, data_dir)
-    agent = make_agent(config.agent, world, config.seed)
+    agent, rows_from = prepare(config, data_dir)
     _open_folder(folder, config)
     with _locked(folder):
         done = _restore(folder, agent)
         rows_before = _keep_rows(folder, done.rounds)
         _note_resumption(folder, done.rounds)
-        rows = play(
-            agent,
-            world,
-            num_rounds=config.num_rounds,
-            reads_truth=AGENTS[config.agent.name].reads_truth,
-            rounds_done=done.rounds,
-            cumulative_regret=float(rows_before[-1]["cumulative_regret"]) if rows_before else 0.0,
-        )
+        regret = float(rows_before[-1]["cumulative_regret"]) if rows_before else 0.0
+        rows = rows_from(done.rounds, regret)
         begin = time.process_time() - done.cpu_seconds
         yield from _written(rows, folder, agent, begin)
         _finish(folder, time.process_time() - begin)
 
 
-def is_finished(folder: Path, config: RunConfig) -> bool:
+def is_finished(folder: Path, config: AnyRunConfig) -> bool:
     """Whether `folder` holds the finished run of `config`; an error if it holds another one."""
     if not (folder / "config.json").exists():
         return False
@@ -122,7 +114,7 @@ def provenance_now() -> dict[str, Any]:
     }
 
 
-def _open_folder(folder: Path, config: RunConfig) -> None:
+def _open_folder(folder: Path, config: AnyRunConfig) -> None:
     if (folder / "config.json").exists():
         if is_finished(folder, config):
             raise RunFolderError(
@@ -144,7 +136,7 @@ def _open_folder(folder: Path, config: RunConfig) -> None:
     _write_json(folder / "config.json", dataclasses.asdict(config))
 
 
-def _require_same_config(folder: Path, config: RunConfig) -> None:
+def _require_same_config(folder: Path, config: AnyRunConfig) -> None:
     there, mine = _flat(read_config(folder)), _flat(_as_json(dataclasses.asdict(config)))
     for name in sorted(there.keys() | mine.keys()):
         if there.get(name) != mine.get(name):
@@ -174,7 +166,7 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _restore(folder: Path, agent: BanditAgent) -> _Done:
+def _restore(folder: Path, agent: AnyAgent) -> _Done:
     """Load the last checkpoint, if there is one."""
     checkpoint = folder / "checkpoint.safetensors"
     if not checkpoint.exists():
@@ -220,9 +212,7 @@ def _finish(folder: Path, cpu_seconds: float) -> None:
     (folder / "checkpoint.safetensors").unlink(missing_ok=True)
 
 
-def _written(
-    rows: Iterator[Row], folder: Path, agent: BanditAgent, cpu_begin: float
-) -> Iterator[Row]:
+def _written(rows: Iterator[Row], folder: Path, agent: AnyAgent, cpu_begin: float) -> Iterator[Row]:
     """Write each row as it comes, and a checkpoint after it when that is cheap enough."""
     started, spent = time.perf_counter(), 0.0
     with (folder / "rows.csv").open("a", newline="") as file:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.config import WorldConfig, make_world
 from gfucb.experiments.figures import (
     colour,
@@ -21,8 +20,15 @@ from gfucb.experiments.figures import (
     regret_curves,
     svg,
 )
+from gfucb.experiments.playing import description
 from gfucb.experiments.records import read_config, read_provenance
-from gfucb.experiments.summary import find_runs, load_rows, presentable, summarise
+from gfucb.experiments.summary import (
+    find_runs,
+    load_rows,
+    presentable,
+    reference_among,
+    summarise,
+)
 
 CSS = """
 :root { --ink:#1d1d1f; --soft:#6b6b70; --line:#e4e4e7; --paper:#ffffff; --back:#f6f6f4;
@@ -96,7 +102,8 @@ def report_page(folder: Path) -> str:
         "rounds, of one task; ± is the 95% t-interval over seeds. <em>versus GFUCB</em> is the "
         "mean difference on the same seeds: above zero, GFUCB lost less. <em>each</em>: "
         "regret of one decision; <em>late</em>: of one in the last quarter. Seconds are CPU "
-        "seconds of one run, on one thread.</p>",
+        "seconds of one run, on one thread. <em>&lt; V*</em>, in episodic worlds: the share of "
+        "episodes whose optimistic value was below the optimal one.</p>",
         "<h2>Who still loses, and how much</h2>",
         _figure(
             svg(late_regret(rows)),
@@ -126,6 +133,9 @@ def _world_name(world: dict[str, Any]) -> str:
         "mnist": "MNIST digits",
         "finite": "A finite class of representations",
         "linear": "A linear representation",
+        "lock": "Combination locks",
+        "rich-lock": "Combination locks with rich observations",
+        "linear-mdp": "Linear MDPs",
     }
     return names.get(world["kind"], world["kind"])
 
@@ -133,14 +143,21 @@ def _world_name(world: dict[str, Any]) -> str:
 def lead(table: pd.DataFrame, world: dict[str, Any], num_rounds: int) -> str:
     """The result in words, with what the seeds cannot tell marked as such."""
     by_agent = table.set_index("agent")
-    if "gfucb" not in by_agent.index:
+    reference = reference_among(by_agent.index)
+    if reference not in by_agent.index:
         return f"{len(table)} agents on the same seeds, {num_rounds} rounds."
-    mine = by_agent.loc["gfucb"]
+    mine = by_agent.loc[reference]
     sentences = [
         f"After {num_rounds} rounds GFUCB has lost {mine['regret']:.1f} reward in each of "
         f"{world['num_tasks']} tasks."
     ]
-    for rival in ("multitask-greedy", "linucb", "independent-eps-greedy"):
+    if "optimism_violations" in mine.index:
+        sentences.append(
+            f"Its optimistic value was below the optimal one in {mine['optimism_violations']:.1%} "
+            "of the episodes."
+        )
+    rivals = ("multitask-greedy", "linucb", "independent-eps-greedy")
+    for rival in (*rivals, "gfucb-mdp-literal", "independent-mdp", "oracle-lsvi-ucb"):
         if rival in by_agent.index:
             sentences.append(_versus(by_agent.loc[rival], rival))
     return " ".join(sentences)
@@ -174,8 +191,8 @@ def _table(table: pd.DataFrame) -> str:
     rows = []
     for line in lines:
         agent = line["agent"]
-        strong = ' class="strong"' if agent == "gfucb" else ""
-        about = AGENTS[agent].description if agent in AGENTS else ""
+        strong = ' class="strong"' if agent in ("gfucb", "gfucb-mdp") else ""
+        about = description(agent)
         cells = "".join(f"<td>{value}</td>" for name, value in line.items() if name != "agent")
         rows.append(
             f"<tr{strong}><td><span class='dot' style='background:{colour(agent)}'></span>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +58,19 @@ def half_width(values: NDArray[np.float64]) -> float:
     return float(error * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
 
 
-def summarise(folder: Path, reference: str = "gfucb") -> pd.DataFrame:
+def summarise(folder: Path, reference: str | None = None) -> pd.DataFrame:
     """One line an agent, the best first.
+
+    The reference is GFUCB, of bandits or of MDPs, unless another one is named.
 
     Columns: regret (cumulative, of one task, mean over seeds) and its 95% half width;
     regret_per_decision; late_regret, that of the last quarter of the rounds;
     versus_reference, the mean paired difference of regret to `reference` and its half width;
-    cpu_seconds of one run; seeds.
+    cpu_seconds of one run; seeds; and in episodic worlds optimism_violations, the share of
+    episodes whose optimistic value was below the optimal one.
     """
     rows = load_rows(folder)
+    reference = reference or reference_among(rows["agent"].unique())
     final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
     num_rounds = int(rows["round"].max())
     late = rows[rows["round"] > 0.75 * num_rounds].groupby("agent")["regret"].mean()
@@ -82,12 +87,20 @@ def summarise(folder: Path, reference: str = "gfucb") -> pd.DataFrame:
             "cpu_seconds": seconds[agent],
             "seeds": len(values),
         }
+        if "optimism_violations" in rows.columns:
+            own = rows[rows["agent"] == agent]
+            line["optimism_violations"] = own["optimism_violations"].mean()
         if reference in final.index:
             differences = (regrets - final.loc[reference]).dropna().to_numpy(np.float64)
             line["versus_reference"] = differences.mean()
             line["versus_reference_half_width"] = half_width(differences)
         lines.append(line)
     return pd.DataFrame(lines).sort_values("regret", ignore_index=True)
+
+
+def reference_among(agents: Iterable[str]) -> str:
+    """The agent that others are compared with."""
+    return "gfucb-mdp" if "gfucb-mdp" in set(agents) else "gfucb"
 
 
 def _cpu_seconds(folder: Path) -> pd.Series:
@@ -109,7 +122,7 @@ def presentable(table: pd.DataFrame) -> list[dict[str, str]]:
             "agent": line["agent"],
             "regret": interval(line["regret"], line["regret_half_width"]),
             "versus GFUCB": ""
-            if line["agent"] == "gfucb"
+            if line["agent"] in ("gfucb", "gfucb-mdp")
             else interval(
                 line.get("versus_reference", math.nan),
                 line.get("versus_reference_half_width", math.nan),
@@ -119,6 +132,7 @@ def presentable(table: pd.DataFrame) -> list[dict[str, str]]:
             "late": f"{line['late_regret']:.3f}",
             "seconds": f"{line['cpu_seconds']:.1f}",
         }
+        | ({"< V*": f"{line['optimism_violations']:.1%}"} if "optimism_violations" in line else {})
         for line in table.to_dict("records")
     ]
 

@@ -1,0 +1,473 @@
+"""GFUCB for multitask episodic MDPs: Algorithm 2, made optimistic (Lu et al., 2022)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gfucb.agents.backups import Backup, Pointwise, Randomised, StagePlan
+from gfucb.agents.backups import Literal as LiteralBackup
+from gfucb.agents.doors import gradients_allowed, positive_count, read_menu
+from gfucb.agents.episodic_doors import read_stage, read_transitions
+from gfucb.agents.gfucb import (
+    check_offset,
+    default_fit,
+    default_growth,
+    default_optimism,
+)
+from gfucb.agents.joint_backup import Joint, plan_jointly
+from gfucb.agents.learner import as_class, check_value_range
+from gfucb.agents.memory import Floats, StageMemory
+from gfucb.agents.stage_fit import FitSettings, Fitted, StageFit, pooled
+from gfucb.contracts import (
+    Decision,
+    LeastSquares,
+    OptimismSolver,
+    Row,
+    SquaredRadius,
+)
+from gfucb.errors import InvalidInputError, lookup
+from gfucb.estimation import ConstantRadius
+from gfucb.functions import (
+    ConfidenceSet,
+    FiniteClass,
+    HeadPenalty,
+    RepresentationClass,
+    features_of,
+)
+from gfucb.seeding import random_stream
+
+Replanning = Literal["determinant", "doubling", "every"]
+# The default squared radius is (this times the width of the value range)^2. With the default ridge
+# a pair never played then hopes for the whole range, and one played n times for 0.3 / sqrt(n) more
+# than its fit.
+DEFAULT_HOPE = 0.3
+
+
+class EpisodicGFUCB:
+    """Many related episodic MDPs, one learned representation a stage, optimism over whole episodes.
+
+    >>> import torch, gfucb
+    >>> agent = gfucb.EpisodicGFUCB(num_tasks=2, horizon=3, seed=0)
+    >>> candidates = torch.rand(2, 4, 5, generator=torch.Generator())  # 2 tasks, 4 actions
+    >>> agent.plan(candidates)
+    >>> decision = agent.decide(0, candidates)
+    >>> agent.observe(0, decision, rewards=[0.1, 0.0], next_candidates=candidates.flip(0))
+
+    An observation is shown as the inputs of all actions in it, [action, *input]; for observations
+    that do not depend on the action, `gfucb.environments.with_actions` appends the action.
+
+    Args:
+        num_tasks: M.
+        horizon: H; stages are numbered 0 .. H - 1.
+        representation: the class Phi, as for `GFUCB`; each stage has a phi of its own.
+        backup: what stage h + 1 hands to stage h: `pointwise` (default), `literal` (Algorithm 2 as
+            printed), `joint`, `randomised`, or a `Backup`; see `gfucb.agents.backups`.
+        seed: all randomness of the agent derives from it.
+        fit: least squares; the default is exact for finite classes.
+        squared_radius: beta_h as a function of the episode; its root multiplies the width of an
+            input. The default is (0.3 times the width of the value range)^2.
+        optimism: solves line 9, for `literal` and the first stage of `joint`.
+        ridge: the penalty on heads, in the fit and in the confidence sets.
+        head_norm_bound: D of program (1).
+        value_range: what sums of expected rewards lie in: 0 <= f <= 1 of program (1).
+        reward_range: what expected rewards lie in. With H - h stages to go, values then also lie
+            in H - h times this range. None if only `value_range` is known.
+        offset: the value of an input whose features are zero.
+        replan: `determinant` plans anew when what was learned in some stage and task since the last
+            plan could multiply the determinant of its V by `replan_growth`; `doubling` when
+            some stage has that many times the samples; `every` before every episode.
+        refit_growth: at a plan, phi is fitted anew if the data of the stage has grown by this.
+        share_stages: one phi for all stages, fitted to the targets of the plan before.
+        next_targets: networks also learn to predict so many directions of the next observation.
+    """
+
+    def __init__(
+        self,
+        num_tasks: int,
+        horizon: int,
+        representation: nn.Module | RepresentationClass | None = None,
+        *,
+        backup: str | Backup = "pointwise",
+        seed: int = 0,
+        fit: LeastSquares | None = None,
+        squared_radius: SquaredRadius | None = None,
+        optimism: OptimismSolver | None = None,
+        ridge: float = 0.1,
+        head_norm_bound: float | None = None,
+        value_range: tuple[float, float] | None = (0.0, 1.0),
+        reward_range: tuple[float, float] | None = None,
+        offset: float = 0.0,
+        replan: Replanning = "determinant",
+        replan_growth: float = 2.0,
+        refit_growth: float | None = None,
+        share_stages: bool = False,
+        next_targets: int = 0,
+    ) -> None:
+        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.horizon = positive_count(horizon, "horizon")
+        self.representation_class = as_class(representation)
+        self.value_range = check_value_range(value_range)
+        self.reward_range = check_value_range(reward_range)
+        self.squared_radius = squared_radius or default_stage_radius(self.value_range)
+        solver = optimism or default_optimism(self.representation_class)
+        self.backup = make_backup(backup, solver) if isinstance(backup, str) else backup
+        self.seed = seed
+        self.replan, self.replan_growth = check_replanning(replan, replan_growth)
+        self.share_stages = share_stages
+        self.settings_of_fits = FitSettings(
+            num_tasks=self.num_tasks,
+            representation_class=self.representation_class,
+            fit=fit or default_fit(self.representation_class),
+            penalty=HeadPenalty(ridge, head_norm_bound),
+            offset=check_offset(offset),
+            refit_growth=default_growth(self.representation_class, refit_growth),
+            next_targets=next_targets,
+        )
+        self.plan_index = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.plan_index = 0
+        self.memories = [StageMemory(self.num_tasks) for _ in range(self.horizon)]
+        self.fits = [
+            StageFit(self.settings_of_fits, self._stage_seed(stage))
+            for stage in range(self.horizon)
+        ]
+        self.plans: list[StagePlan] = []
+        self._targets: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]
+        self._gains = np.zeros((self.horizon, self.num_tasks))
+        self._gain_of_input: list[dict[int, float]] = [{} for _ in range(self.horizon)]
+
+    @property
+    def is_markov(self) -> bool:
+        """Whether, between plans, an action depends on its own entry and stage alone."""
+        return self.backup.is_markov or (self.backup.name == "literal" and self.num_tasks == 1)
+
+    @gradients_allowed()
+    def plan(self, candidates: Any, tasks: Any = None) -> None:
+        """Get ready for an episode: lines 2 to 6 of Algorithm 2, if enough was learned since.
+
+        Args:
+            candidates: the first observations, [entry, action, *input].
+            tasks: the task of each entry, [entry]; by default all tasks, in order.
+        """
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        if self._is_due():
+            self._example = menu.candidates[0, :1]
+            self._plan_all_stages(self._example)
+        if isinstance(self.backup, Joint):
+            self.plans = plan_jointly(self.backup, self.plans, self.memories, menu)
+
+    def _plan_all_stages(self, example: Tensor) -> None:
+        if self.share_stages:
+            self._fit_shared_representation(example)
+        plans: list[StagePlan] = []
+        for stage in reversed(range(self.horizon)):  # line 3; line 2 is the empty list
+            memory = self.memories[stage]
+            # Paper: V_{h+1} is the value of the fit. Then nothing unknown further on raises a value
+            # here, and the proof, which needs the optimistic value, does not apply: see `backup`.
+            next_values = self._place_values(memory, plans[0]) if plans else np.zeros(0)
+            targets = memory.targets(next_values)  # R + V_{h+1}(s')
+            fitted = self._fit(stage, targets, example)  # line 4: program (1)
+            plans.insert(0, self._stage_plan(stage, targets, example, fitted))  # lines 5 and 8
+            self._targets[stage] = targets
+        self.plans = plans
+        self._gains[:] = 0.0
+        self._gain_of_input = [{} for _ in range(self.horizon)]
+        self.plan_index += 1
+
+    def _place_values(self, memory: StageMemory, following: StagePlan) -> Floats:
+        """V_{h+1} of the places a stage led to: max over actions, in range: [place]."""
+        if not len(memory.places):
+            return np.zeros(0)
+        candidates = memory.places.rows
+        places, actions = candidates.shape[:2]
+        tasks = memory.places.tasks.repeat_interleave(actions)
+        values = self.backup.values(following, candidates.flatten(0, 1), tasks)
+        best = following.clip(values.reshape(places, actions).amax(1))
+        return np.asarray(best.numpy())
+
+    def _fit(self, stage: int, targets: Floats, example: Tensor) -> Fitted:
+        fit, memory = self.fits[stage], self.memories[stage]
+        radius = self._radius(stage, targets)
+        if not len(targets):
+            return fit.without_data(example, radius)
+        if self.share_stages:
+            return fit.with_best_heads(memory, targets, radius)
+        return fit(memory, targets, radius)
+
+    def _radius(self, stage: int, targets: Floats) -> float:
+        """beta_h; t is one more than the largest number of samples a task has."""
+        memory = self.memories[stage]
+        if not len(targets):
+            return self.squared_radius(1)
+        tasks = memory.inputs.tasks.numpy()[memory.played[: len(targets)]]
+        return self.squared_radius(1 + int(np.bincount(tasks).max()))
+
+    def _stage_plan(
+        self, stage: int, targets: Floats, example: Tensor, fitted: Fitted
+    ) -> StagePlan:
+        """F_h of line 8, and what the backup wants to know of it."""
+        known, penalty = self.representation_class, self.settings_of_fits.penalty
+        center = fitted.center
+        confidence_set = ConfidenceSet(
+            center,
+            self.memories[stage].dataset(targets, example),
+            self._radius(stage, targets),
+            ridge=penalty.ridge,
+            head_norm_bound=penalty.norm_bound,
+            members=known.members if isinstance(known, FiniteClass) else [center.representation],
+            center_statistics=fitted.statistics,
+        )
+        plan = StagePlan(
+            confidence_set,
+            fitted.ellipsoids,
+            self.range_of(stage),
+            member_features=self.settings_of_fits.member_features,
+        )
+        generator = random_stream(self.seed, "perturb", self.plan_index, stage)
+        return self.backup.prepare(plan, generator)
+
+    def range_of(self, stage: int) -> tuple[float, float] | None:
+        """What values lie in with the stages from `stage` on to go."""
+        if self.reward_range is None:
+            return self.value_range
+        low, high = self.reward_range
+        to_go = self.horizon - stage
+        # An episode may end early, so at least one and at most `to_go` rewards follow.
+        low, high = min(low, to_go * low), max(high, to_go * high)
+        if self.value_range is None:
+            return low, high
+        return max(low, self.value_range[0]), min(high, self.value_range[1])
+
+    def _fit_shared_representation(self, example: Tensor) -> None:
+        """One phi for all stages: each (stage, task) has heads of its own in one data set."""
+        first = self.fits[0]
+        num_samples = sum(len(memory) for memory in self.memories)
+        if not num_samples or not first.is_due(num_samples):
+            representation = first.start(example).representation
+        else:
+            # Paper: one phi a stage. Shared, it is fitted to the targets of the plan before: those
+            # of this one need it.
+            parts = [
+                self.fits[stage].data(memory, self._stage_targets(stage))
+                for stage, memory in enumerate(self.memories)
+                if len(memory)
+            ]
+            start = first.start(example)
+            data = pooled(parts)
+            heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
+            generator = random_stream(first.seed, "fit", first.num_fits)
+            fit, penalty = self.settings_of_fits.fit, self.settings_of_fits.penalty
+            representation = fit(data, start.with_heads(heads), penalty, generator).representation
+            first.samples_at_fit, first.num_fits = num_samples, first.num_fits + 1
+        for fit_of_stage in self.fits:
+            fit_of_stage.adopt(representation, example)
+
+    def _stage_targets(self, stage: int) -> Floats:
+        """R + V_{h+1}(s') of the samples so far, by the plan there is."""
+        memory = self.memories[stage]
+        if stage + 1 == self.horizon or not self.plans:
+            return memory.targets(np.zeros(len(memory.places)))
+        return memory.targets(self._place_values(memory, self.plans[stage + 1]))
+
+    @gradients_allowed()
+    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
+        """Choose an action in every entry of a stage: line 9 of Algorithm 2.
+
+        Args:
+            stage: h, from 0.
+            candidates: what can be chosen, [entry, action, *input].
+            tasks: the task of each entry, [entry]; by default all tasks, in order.
+
+        Nothing changes: the same question gets the same answer until the next plan.
+        """
+        stage = read_stage(stage, self.horizon)
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        if not self.plans:
+            raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
+        # Paper: f is chosen in line 9, once the state is known, so the next value depends on it.
+        # All plans here are fixed when the episode begins; only `literal` chooses f again.
+        plan = self.plans[stage]
+        actions, values = self.backup.choose(plan, menu)
+        return menu.decision(actions, plan.clip(values))
+
+    def observe(
+        self,
+        stage: int,
+        decision: Decision,
+        rewards: Any,
+        next_candidates: Any = None,
+        ended: Any = None,
+    ) -> None:
+        """Learn from what followed a decision: line 10, and the data of the next plan.
+
+        Args:
+            stage: the stage of the decision.
+            decision: what `decide` returned, or some of its entries.
+            rewards: [entry].
+            next_candidates: what is offered next, [entry, action, *input]; None in the last stage.
+            ended: where the episode ended, [entry] of booleans; by default nowhere, and
+                everywhere in the last stage.
+        """
+        stage = read_stage(stage, self.horizon)
+        news = read_transitions(
+            decision,
+            rewards,
+            next_candidates,
+            ended,
+            num_tasks=self.num_tasks,
+            is_last=stage + 1 == self.horizon,
+            like=self._known_input(),
+        )
+        self._count_gains(stage, news.tasks, self.memories[stage].append(news))
+
+    def _count_gains(self, stage: int, tasks: list[int], played: list[int]) -> None:
+        """log(1 + phi^T V^-1 phi) of every sample: at least what log det V gains by it."""
+        if not self.plans:
+            return
+        known, memory = self._gain_of_input[stage], self.memories[stage]
+        for task, row in zip(tasks, played, strict=True):
+            if row not in known:
+                plan = self.plans[stage]
+                features = features_of(plan.center.representation, memory.inputs.row(row)[None])
+                width = plan.squared_widths(features, torch.tensor([task]))
+                known[row] = math.log1p(float(width))
+            self._gains[stage, task] += known[row]
+
+    def _is_due(self) -> bool:
+        """Whether enough was learned since the last plan."""
+        if not self.plans:
+            return True
+        if self.replan == "determinant":
+            return bool(self._gains.max() >= math.log(self.replan_growth))
+        samples = [(len(m), len(t)) for m, t in zip(self.memories, self._targets, strict=True)]
+        if self.replan == "every":
+            return any(now > then for now, then in samples)
+        return any(now >= max(then + 1, self.replan_growth * then) for now, then in samples)
+
+    def _known_input(self) -> Tensor | None:
+        """An input like those this agent learns from; None if it has learned nothing."""
+        seen = (memory for memory in self.memories if len(memory))
+        return next((memory.inputs.row(0) for memory in seen), None)
+
+    def confidence_set(self, stage: int) -> ConfidenceSet:
+        """F_h of the last plan."""
+        if not self.plans:
+            raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
+        return self.plans[read_stage(stage, self.horizon)].confidence_set
+
+    def diagnostics(self) -> Row:
+        """How many plans were made, and how many fits of a representation."""
+        fits = self.fits[:1] if self.share_stages else self.fits
+        return {"plans": self.plan_index, "fits": sum(fit.num_fits for fit in fits)}
+
+    def settings(self) -> dict[str, str]:
+        """What an agent must be built with to continue from this one's state."""
+        fits = self.settings_of_fits
+        return {
+            "horizon": str(self.horizon),
+            "seed": str(self.seed),
+            "backup": self.backup.name,
+            "ridge": str(fits.penalty.ridge),
+            "head_norm_bound": str(fits.penalty.norm_bound),
+            "value_range": str(self.value_range),
+            "reward_range": str(self.reward_range),
+            "offset": str(fits.offset),
+            "replan": f"{self.replan} {self.replan_growth}",
+            "refit_growth": str(fits.refit_growth),
+            "share_stages": str(self.share_stages),
+            "next_targets": str(fits.next_targets),
+            "fit": type(fits.fit).__name__,
+        }
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned, as named tensors; empty before the first plan."""
+        if not self.plans:
+            return {}
+        tensors = {
+            "plan_index": torch.tensor(self.plan_index),
+            "gains": torch.from_numpy(self._gains.copy()),
+            "example": self._example,
+        }
+        for stage in range(self.horizon):
+            own = self.memories[stage].state() | self.fits[stage].state()
+            own["targets"] = torch.from_numpy(self._targets[stage])
+            tensors |= {f"{stage}/{name}": tensor for name, tensor in own.items()}
+        return tensors
+
+    @gradients_allowed()
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from the state of an agent built with the same arguments."""
+        if not state:
+            self._forget()
+            return
+        example = state["example"]
+        memories, fits, targets = [], [], []
+        for stage in range(self.horizon):
+            prefix = f"{stage}/"
+            own = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
+            targets.append(own.pop("targets").numpy())
+            fits.append(StageFit(self.settings_of_fits, self._stage_seed(stage)))
+            fits[-1].load_state({n: t for n, t in own.items() if n.startswith("fit.")}, example)
+            memory = {n: t for n, t in own.items() if not n.startswith("fit.")}
+            memories.append(StageMemory.of_state(self.num_tasks, memory))
+        self._forget()
+        self.memories, self.fits, self._targets = memories, fits, targets
+        self._gains, self._example = state["gains"].numpy().copy(), example
+        if self.share_stages:
+            for fit in self.fits[1:]:
+                fit.adopt(self.fits[0].start(example).representation, example)
+        # The draws of a plan are named by how many came before it.
+        self.plan_index = int(state["plan_index"]) - 1
+        self.plans = [
+            self._stage_plan(stage, targets[stage], example, self._refitted(stage))
+            for stage in range(self.horizon)
+        ]
+        self.plan_index += 1
+
+    def _refitted(self, stage: int) -> Fitted:
+        """The fit of the last plan again, from its targets."""
+        targets, fit = self._targets[stage], self.fits[stage]
+        radius = self._radius(stage, targets)
+        if not len(targets):
+            return fit.without_data(self._example, radius)
+        return fit.with_best_heads(self.memories[stage], targets, radius)
+
+    def _stage_seed(self, stage: int) -> int:
+        # The first stage draws as a bandit of the same seed would.
+        return self.seed if stage == 0 else random_stream(self.seed, "stage", stage).initial_seed()
+
+
+def default_stage_radius(value_range: tuple[float, float] | None) -> ConstantRadius:
+    """A bonus as large as the value range for what was never tried."""
+    # Paper: beta_h of Lemma 4, which exceeds any range by far; see `CorrectedStageRadius`.
+    low, high = value_range or (0.0, 1.0)
+    return ConstantRadius((DEFAULT_HOPE * (high - low)) ** 2)
+
+
+def make_backup(name: str, solver: OptimismSolver) -> Backup:
+    """The backup of that name, or an error that lists them all."""
+    backups: dict[str, Backup] = {
+        "pointwise": Pointwise(),
+        "literal": LiteralBackup(solver),
+        "joint": Joint(solver),
+        "randomised": Randomised(),
+    }
+    return lookup(backups, name, "backup")
+
+
+def check_replanning(replan: str, growth: float) -> tuple[Replanning, float]:
+    """A known rule and a factor above one."""
+    if replan not in ("determinant", "doubling", "every"):
+        raise InvalidInputError(
+            f"replan must be 'determinant', 'doubling' or 'every', got {replan!r}"
+        )
+    if not (math.isfinite(growth) and growth > 1):
+        raise InvalidInputError(f"replan_growth must be finite and above 1, got {growth}")
+    return replan, growth  # type: ignore[return-value]

@@ -1,0 +1,381 @@
+"""Baselines for episodic MDPs, with the interface of `EpisodicGFUCB`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gfucb.agents.baselines import random_actions
+from gfucb.agents.doors import positive_count, read_menu
+from gfucb.agents.episodic_doors import read_stage, read_transitions
+from gfucb.agents.mdp import EpisodicGFUCB
+from gfucb.agents.memory import Floats, StageMemory
+from gfucb.contracts import Decision, EpisodicAgent, Menu, Row
+from gfucb.errors import InvalidInputError
+from gfucb.estimation import ConstantRadius
+from gfucb.functions import FiniteClass, IdentityRepresentation
+from gfucb.seeding import random_stream
+
+
+def lsvi_ucb(
+    num_tasks: int,
+    horizon: int,
+    *,
+    beta: float = 0.3,
+    ridge: float = 0.1,
+    seed: int = 0,
+    **options: Any,
+) -> EpisodicGFUCB:
+    """LSVI-UCB for each task alone on given features, the inputs (Jin et al., 2020).
+
+    Q = clip(<w, x> + beta |x|_{V^-1}), w the ridge fit to r + max_a Q'. It is `EpisodicGFUCB` with
+    the identity as only representation: heads are then all there is to learn, and tasks do not
+    meet. Options are those of `EpisodicGFUCB`.
+    """
+    if beta < 0:
+        raise InvalidInputError(f"beta must not be negative, got {beta}")
+    return EpisodicGFUCB(
+        num_tasks,
+        horizon,
+        FiniteClass([IdentityRepresentation()]),
+        squared_radius=ConstantRadius(beta**2),
+        ridge=ridge,
+        seed=seed,
+        **options,
+    )
+
+
+def randomised_lsvi(
+    num_tasks: int, horizon: int, *, noise_scale: float = 0.3, **options: Any
+) -> EpisodicGFUCB:
+    """Randomised least-squares value iteration on given features (Osband et al., 2016).
+
+    Perturbs the targets anew before every episode, with standard deviation `noise_scale`.
+    """
+    chosen = {"backup": "randomised", "replan": "every"} | options
+    return lsvi_ucb(num_tasks, horizon, beta=noise_scale, **chosen)
+
+
+def fitted_q(
+    num_tasks: int,
+    horizon: int,
+    representation: Any = None,
+    *,
+    epsilon: float = 0.1,
+    seed: int = 0,
+    **options: Any,
+) -> EpisodicEpsilonGreedy:
+    """Fitted Q iteration on the shared representation, explored by lot: no optimism."""
+    chosen = {"squared_radius": ConstantRadius(0.0)} | options
+    agent = EpisodicGFUCB(num_tasks, horizon, representation, seed=seed, **chosen)
+    return EpisodicEpsilonGreedy(agent, epsilon=epsilon, seed=seed)
+
+
+class EpisodicEpsilonGreedy:
+    """With probability epsilon an action by lot, otherwise the one `agent` wants.
+
+    `epsilon = 1` is uniform play.
+    """
+
+    is_markov = False
+
+    def __init__(self, agent: EpisodicAgent, *, epsilon: float = 0.1, seed: int = 0) -> None:
+        if not 0 <= epsilon <= 1:
+            raise InvalidInputError(f"epsilon must lie between 0 and 1, got {epsilon}")
+        self.agent, self.epsilon, self.seed = agent, epsilon, seed
+        self.num_tasks, self.horizon = agent.num_tasks, agent.horizon
+        self.num_decisions = 0
+
+    @property
+    def plan_index(self) -> int:
+        """That of the agent."""
+        return self.agent.plan_index
+
+    def plan(self, candidates: Any, tasks: Any = None) -> None:
+        """Let the agent plan."""
+        self.agent.plan(candidates, tasks)
+
+    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
+        """Draw lots where they say so; the agent's choice elsewhere."""
+        decision = self.agent.decide(stage, candidates, tasks)
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        generator = random_stream(self.seed, "explore", self.num_decisions)
+        lots = torch.rand(len(menu.tasks), generator=generator, dtype=torch.float64)
+        drawn = random_actions(menu, generator)
+        self.num_decisions += 1
+        actions = torch.where(lots < self.epsilon, drawn, decision.actions)
+        return menu.decision(actions, decision.optimistic_values)
+
+    def observe(
+        self,
+        stage: int,
+        decision: Decision,
+        rewards: Any,
+        next_candidates: Any = None,
+        ended: Any = None,
+    ) -> None:
+        """Pass it on."""
+        self.agent.observe(stage, decision, rewards, next_candidates, ended)
+
+    def diagnostics(self) -> Row:
+        """Those of the agent."""
+        return self.agent.diagnostics()
+
+    def state(self) -> dict[str, Tensor]:
+        """The agent's, and how often this was asked."""
+        inner = {f"agent/{name}": tensor for name, tensor in self.agent.state().items()}
+        return inner | {"num_decisions": torch.tensor(self.num_decisions)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue the same lots with the same agent."""
+        num_decisions = int(state["num_decisions"])
+        self.agent.load_state(_below("agent/", state))
+        self.num_decisions = num_decisions
+
+    def settings(self) -> dict[str, str]:
+        """Its own and those of the agent."""
+        own = {"epsilon": str(self.epsilon), "lots_seed": str(self.seed)}
+        return self.agent.settings() | own
+
+
+class EpisodicCopies:
+    """Every task with an agent of its own that shares nothing.
+
+    Args:
+        make_agent: seed -> an agent for one task.
+    """
+
+    def __init__(
+        self, num_tasks: int, make_agent: Callable[[int], EpisodicAgent], *, seed: int = 0
+    ) -> None:
+        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.agents = [
+            make_agent(random_stream(seed, "copy", task).initial_seed())
+            for task in range(num_tasks)
+        ]
+        self.horizon = self.agents[0].horizon
+
+    @property
+    def is_markov(self) -> bool:
+        """Whether the copies are."""
+        return all(agent.is_markov for agent in self.agents)
+
+    @property
+    def plan_index(self) -> int:
+        """Plans of all copies together."""
+        return sum(agent.plan_index for agent in self.agents)
+
+    def plan(self, candidates: Any, tasks: Any = None) -> None:
+        """Let each copy plan from its own first observations."""
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        for task, entries in _entries(menu.tasks):
+            own = menu.candidates[entries]
+            self.agents[task].plan(own, torch.zeros(len(own), dtype=torch.int64))
+
+    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
+        """Ask each copy about its own entries."""
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        actions = torch.empty_like(menu.tasks)
+        values = torch.empty(len(actions), dtype=torch.float64)
+        for task, entries in _entries(menu.tasks):
+            own = menu.candidates[entries]
+            decision = self.agents[task].decide(
+                stage, own, torch.zeros(len(own), dtype=torch.int64)
+            )
+            actions[entries] = decision.actions
+            values[entries] = decision.optimistic_values
+        return menu.decision(actions, values)
+
+    def observe(
+        self,
+        stage: int,
+        decision: Decision,
+        rewards: Any,
+        next_candidates: Any = None,
+        ended: Any = None,
+    ) -> None:
+        """Tell each copy its own; nothing is told to anyone if something is wrong."""
+        stage = read_stage(stage, self.horizon)
+        news = read_transitions(
+            decision,
+            rewards,
+            next_candidates,
+            ended,
+            num_tasks=self.num_tasks,
+            is_last=stage + 1 == self.horizon,
+            like=None,
+        )
+        for task, entries in _entries(decision.tasks):
+            own = decision[entries]
+            local = Decision(
+                torch.zeros_like(own.tasks), own.actions, own.inputs, own.optimistic_values
+            )
+            rows = entries.numpy()
+            following = news.next_candidates
+            self.agents[task].observe(
+                stage,
+                local,
+                torch.from_numpy(news.rewards[rows]),
+                None if following is None else torch.from_numpy(following[rows]),
+                torch.from_numpy(news.ended[rows]),
+            )
+
+    def diagnostics(self) -> Row:
+        """Means over the copies of what they tell."""
+        told: dict[str, list[float]] = {}
+        for agent in self.agents:
+            for name, value in agent.diagnostics().items():
+                told.setdefault(name, []).append(float(value))
+        return {name: sum(values) / len(values) for name, values in told.items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """The states of all copies, by task."""
+        return {
+            f"{task}/{name}": tensor
+            for task, agent in enumerate(self.agents)
+            for name, tensor in agent.state().items()
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Give each copy its own."""
+        for task, agent in enumerate(self.agents):
+            agent.load_state(_below(f"{task}/", state))
+
+    def settings(self) -> dict[str, str]:
+        """Those of the first copy, whose seed derives from that of all."""
+        return self.agents[0].settings() | {"copies": str(self.num_tasks)}
+
+
+class UCBVI:
+    """UCBVI for each task alone, on states that are told apart, no more (Azar et al., 2017).
+
+    Q = clip(r + P V + c sqrt(1 / n)) with the empirical r and P; what was never tried is worth
+    the top of the range. Plans before every episode, at O(H S^2 A) a task.
+
+    Args:
+        bonus: c; the theory has H sqrt(log(...) / 2) in units of the value range.
+    """
+
+    is_markov = True
+
+    def __init__(
+        self,
+        num_tasks: int,
+        horizon: int,
+        *,
+        bonus: float = 1.0,
+        value_range: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
+        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.horizon = positive_count(horizon, "horizon")
+        if bonus < 0:
+            raise InvalidInputError(f"bonus must not be negative, got {bonus}")
+        self.bonus, self.value_range = bonus, value_range
+        self.plan_index = 0
+        self.memories = [StageMemory(self.num_tasks) for _ in range(self.horizon)]
+        self._values: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]
+
+    def plan(self, candidates: Any, tasks: Any = None) -> None:
+        """Backward induction on the empirical tables; values of distinct inputs [input] a stage."""
+        low, high = self.value_range
+        for stage in reversed(range(self.horizon)):
+            memory = self.memories[stage]
+            following = np.zeros(0)
+            if stage + 1 < self.horizon and len(memory.places):
+                shape = memory.places.rows.shape[:2]
+                own = memory.places.tasks.repeat_interleave(shape[1]).tolist()
+                inputs = memory.places.rows.flatten(0, 1).numpy()
+                following = self._look_up(stage + 1, own, inputs).reshape(shape).max(axis=1)
+            targets = memory.targets(following)
+            counts = np.maximum(memory.counts(len(targets)), 1.0)
+            means = memory.target_sums(targets) / counts
+            self._values[stage] = np.clip(means + self.bonus / np.sqrt(counts), low, high)
+        self.plan_index += 1
+
+    def _look_up(self, stage: int, tasks: list[int], inputs: NDArray[np.generic]) -> Floats:
+        """Values of inputs [n]; the top of the range where nothing is known."""
+        at = self.memories[stage].inputs.find(tasks, inputs)
+        known = np.append(self._values[stage], self.value_range[1])
+        # Inputs first played after the last plan have no value yet.
+        at = np.where(at < len(self._values[stage]), at, -1)
+        return np.asarray(known[at])
+
+    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
+        """The action with the largest value, the first of equals."""
+        stage = read_stage(stage, self.horizon)
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        values = torch.from_numpy(self._menu_values(stage, menu))
+        actions = menu.best_actions(values)
+        return menu.decision(actions, values.gather(1, actions[:, None]).squeeze(1))
+
+    def _menu_values(self, stage: int, menu: Menu) -> Floats:
+        shape = tuple(menu.available.shape)
+        tasks = menu.tasks.repeat_interleave(shape[1]).tolist()
+        return self._look_up(stage, tasks, menu.candidates.flatten(0, 1).numpy()).reshape(shape)
+
+    def observe(
+        self,
+        stage: int,
+        decision: Decision,
+        rewards: Any,
+        next_candidates: Any = None,
+        ended: Any = None,
+    ) -> None:
+        """Count."""
+        stage = read_stage(stage, self.horizon)
+        self.memories[stage].append(
+            read_transitions(
+                decision,
+                rewards,
+                next_candidates,
+                ended,
+                num_tasks=self.num_tasks,
+                is_last=stage + 1 == self.horizon,
+                like=None,
+            )
+        )
+
+    def diagnostics(self) -> Row:
+        """How many plans were made."""
+        return {"plans": self.plan_index}
+
+    def state(self) -> dict[str, Tensor]:
+        """Counts and values as named tensors."""
+        tensors = {"plan_index": torch.tensor(self.plan_index)}
+        for stage, memory in enumerate(self.memories):
+            own = memory.state() | {"values": torch.from_numpy(self._values[stage])}
+            tensors |= {f"{stage}/{name}": tensor for name, tensor in own.items()}
+        return tensors
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from there."""
+        memories, values = [], []
+        for stage in range(self.horizon):
+            own = _below(f"{stage}/", state)
+            values.append(own.pop("values").numpy())
+            memories.append(StageMemory.of_state(self.num_tasks, own))
+        self.plan_index = int(state["plan_index"])
+        self.memories, self._values = memories, values
+
+    def settings(self) -> dict[str, str]:
+        """What must be the same to continue."""
+        return {
+            "horizon": str(self.horizon),
+            "bonus": str(self.bonus),
+            "value_range": str(self.value_range),
+        }
+
+
+def _entries(tasks: Tensor) -> list[tuple[int, Tensor]]:
+    """Entries of each task that is there."""
+    return [(int(task), (tasks == task).nonzero().squeeze(1)) for task in tasks.unique()]
+
+
+def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The entries whose names begin with `prefix`, without it."""
+    return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}

@@ -1,0 +1,307 @@
+"""Line 4 of Algorithm 2: the least-squares fit of one stage, kept up to date."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gfucb.agents.finite_stage import Ellipsoids, FiniteStage, MemberFeatures
+from gfucb.agents.learner import Learner
+from gfucb.agents.memory import Floats, StageMemory, dataset_of
+from gfucb.contracts import LeastSquares
+from gfucb.estimation import Exhaustive
+from gfucb.functions import (
+    ConfidenceSet,
+    FiniteClass,
+    HeadEllipsoid,
+    HeadPenalty,
+    HeadStatistics,
+    LinearRepresentation,
+    MultiheadFunction,
+    MultitaskDataset,
+    NeuralRepresentation,
+    Representation,
+    RepresentationClass,
+    features_of,
+)
+from gfucb.linalg import ridge_cholesky
+from gfucb.seeding import random_stream
+
+# Columns of the next observation that vary less than this say nothing.
+SMALLEST_SPREAD = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class FitSettings:
+    """What all stages have in common: the class, least squares, penalty, schedule.
+
+    Attributes:
+        next_targets: how many random directions of the next observation a network also learns
+            to predict, see `with_next_targets`; 0 for none.
+    """
+
+    num_tasks: int
+    representation_class: RepresentationClass | None
+    fit: LeastSquares
+    penalty: HeadPenalty
+    offset: float
+    refit_growth: float
+    next_targets: int = 0
+
+    @cached_property
+    def member_features(self) -> MemberFeatures | None:
+        """Features of all members of a finite class of several."""
+        known = self.representation_class
+        if isinstance(known, FiniteClass) and len(known.members) > 1:
+            return MemberFeatures(known.members)
+        return None
+
+    def learner(self, seed: int) -> Learner:
+        """A bandit learner with the same settings: it knows how representations begin."""
+        return Learner(
+            num_tasks=self.num_tasks,
+            representation_class=self.representation_class,
+            fit=self.fit,
+            penalty=self.penalty,
+            offset=self.offset,
+            value_range=None,
+            refit_growth=max(1.0, self.refit_growth),
+            seed=seed,
+            device="cpu",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The fit of a stage and the set around it.
+
+    Attributes:
+        center: the fit; it has no value range.
+        statistics: of the center's representation.
+        ellipsoids: the heads the set leaves on each representation it ranges over.
+    """
+
+    center: MultiheadFunction
+    statistics: HeadStatistics
+    ellipsoids: Ellipsoids
+
+
+class StageFit:
+    """The representation of one stage, and the heads it fits to the targets of a plan.
+
+    The representation is fitted anew when the data has grown by `refit_growth`; heads are solved
+    in closed form in every plan.
+    """
+
+    def __init__(self, settings: FitSettings, seed: int) -> None:
+        self.settings = settings
+        self.seed = seed
+        self.num_fits = 0
+        self.samples_at_fit = 0
+        self._present: MultiheadFunction | None = None  # with heads of zero
+
+    def __call__(self, memory: StageMemory, targets: Floats, squared_radius: float) -> Fitted:
+        """The fit to targets [sample] and the set around it, phi fitted anew if that is due."""
+        known = self.settings.representation_class
+        if isinstance(known, FiniteClass) and self._counts_suffice(known):
+            stage = self._finite_stage(known, memory, targets)
+            if self.is_due(len(targets)):
+                self.adopt(known.members[stage.best], memory.inputs.rows)
+                self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+            return self._fitted(stage, memory, squared_radius)
+        if self.is_due(len(targets)):
+            self._refit(memory, targets)
+        return self.with_best_heads(memory, targets, squared_radius)
+
+    def _counts_suffice(self, known: FiniteClass) -> bool:
+        """Whether the fit is the exact one, for which counted samples are enough."""
+        exact = isinstance(self.settings.fit, Exhaustive)
+        return exact and len(known.members) > 1 and self.settings.penalty.norm_bound is None
+
+    def _finite_stage(
+        self, known: FiniteClass, memory: StageMemory, targets: Floats
+    ) -> FiniteStage:
+        ridge, offset = self.settings.penalty.ridge, self.settings.offset
+        features = self.settings.member_features
+        assert features is not None
+        return FiniteStage.of(features, memory, targets, offset=offset, ridge=ridge)
+
+    def _fitted(self, stage: FiniteStage, memory: StageMemory, squared_radius: float) -> Fitted:
+        start = self.start(memory.inputs.rows)
+        assert self.settings.member_features is not None
+        index = self.settings.member_features.index(start.representation)
+        return Fitted(
+            start.with_heads(stage.anchors[index]),
+            stage.statistics(index),
+            stage.ellipsoids(index, squared_radius),
+        )
+
+    def is_due(self, num_samples: int) -> bool:
+        """Whether the representation is to be fitted anew."""
+        known = self.settings.representation_class
+        if isinstance(known, FiniteClass) and len(known.members) == 1:
+            return False
+        return num_samples >= self.settings.refit_growth * self.samples_at_fit
+
+    def with_best_heads(
+        self, memory: StageMemory, targets: Floats, squared_radius: float
+    ) -> Fitted:
+        """The present representation with its best heads, and the set around it."""
+        known, penalty = self.settings.representation_class, self.settings.penalty
+        if isinstance(known, FiniteClass) and self._counts_suffice(known):
+            return self._fitted(self._finite_stage(known, memory, targets), memory, squared_radius)
+        # Only inputs the targets speak of, and all at once: what comes later, or in pieces, could
+        # be rounded otherwise, and a restored agent would differ from the one that was saved.
+        inputs = memory.inputs.rows[: int(memory.played[: len(targets)].max()) + 1]
+        start = self.start(inputs)
+        features = features_of(start.representation, inputs)
+        statistics = memory.statistics(features, targets, self.settings.offset)
+        center = start.with_heads(statistics.heads(penalty))
+        if isinstance(known, FiniteClass) and len(known.members) > 1:
+            # Upper values know no norm bound: they are those of a larger set.
+            unbounded = ConfidenceSet(
+                center, memory.dataset(targets), squared_radius, penalty.ridge
+            )
+            found = [(member, unbounded.ellipsoid(member)) for member in known.members]
+            return Fitted(center, statistics, [(m, e) for m, e in found if e is not None])
+        cholesky = ridge_cholesky(statistics.grams, penalty.ridge)
+        only = HeadEllipsoid(center.heads, cholesky, squared_radius)
+        return Fitted(center, statistics, [(center.representation, only)])
+
+    def without_data(self, example: Tensor, squared_radius: float) -> Fitted:
+        """What is believed before the first sample, for inputs like `example` [1, *input]."""
+        start, known = self.start(example), self.settings.representation_class
+        statistics = HeadStatistics.empty(*start.heads.shape)
+        cholesky = ridge_cholesky(statistics.grams, self.settings.penalty.ridge)
+        ellipsoid = HeadEllipsoid(start.heads, cholesky, squared_radius)
+        members = known.members if isinstance(known, FiniteClass) else [start.representation]
+        return Fitted(start, statistics, [(member, ellipsoid) for member in members])
+
+    def start(self, inputs: Tensor) -> MultiheadFunction:
+        """The present representation with heads of zero, for inputs like these [n, *input]."""
+        if self._present is None:
+            center, _, _ = self.settings.learner(self.seed).belief(inputs)
+            self._present = center
+        return self._present
+
+    def adopt(self, representation: Representation, example: Tensor) -> None:
+        """Take a representation that was fitted elsewhere, for inputs like `example`."""
+        self._present = replace(self.start(example), representation=representation)
+
+    def data(self, memory: StageMemory, targets: Floats) -> MultitaskDataset:
+        """What the representation is fitted to: samples with targets, and further targets."""
+        if isinstance(self.settings.representation_class, FiniteClass):
+            return memory.dataset(targets)
+        # Every distinct input counts once for phi: the few samples of a state just found are not
+        # drowned by the many of one that is known. Heads count every sample.
+        data = memory.distinct_dataset(targets)
+        if not self.settings.next_targets:
+            return data
+        generator = random_stream(self.seed, "directions")
+        return with_next_targets(data, memory, self.settings.next_targets, generator)
+
+    def _refit(self, memory: StageMemory, targets: Floats) -> None:
+        data, start = self.data(memory, targets), self.start(memory.inputs.rows)
+        heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
+        generator = random_stream(self.seed, "fit", self.num_fits)
+        fitted = self.settings.fit(data, start.with_heads(heads), self.settings.penalty, generator)
+        self.adopt(fitted.representation, memory.inputs.rows)
+        self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+
+    def state(self) -> dict[str, Tensor]:
+        """Counters and representation as named tensors."""
+        tensors = {"fit.counters": torch.tensor([self.num_fits, self.samples_at_fit])}
+        known = self.settings.representation_class
+        representation = None if self._present is None else self._present.representation
+        if isinstance(known, FiniteClass) and representation is not None:
+            index = next(i for i, member in enumerate(known.members) if member is representation)
+            tensors["fit.member"] = torch.tensor(index)
+        elif isinstance(representation, NeuralRepresentation):
+            module = representation.module.state_dict()
+            tensors |= {f"fit.module.{name}": tensor for name, tensor in module.items()}
+        elif isinstance(representation, LinearRepresentation):
+            tensors["fit.matrix"] = representation.matrix
+        return tensors
+
+    def load_state(self, state: dict[str, Tensor], inputs: Tensor | None) -> None:
+        """Continue from `state`; `inputs` are some that were seen, [n, *input]."""
+        self.num_fits, self.samples_at_fit = (int(n) for n in state["fit.counters"])
+        self._present = None
+        if inputs is None:
+            return
+        first, known = self.start(inputs).representation, self.settings.representation_class
+        if isinstance(known, FiniteClass):
+            first = known.members[int(state["fit.member"])]
+        elif isinstance(first, LinearRepresentation):
+            first = LinearRepresentation(state["fit.matrix"])
+        elif isinstance(first, NeuralRepresentation):
+            prefix = "fit.module."
+            names = [name for name in state if name.startswith(prefix)]
+            first.module.load_state_dict({n.removeprefix(prefix): state[n] for n in names})
+        self._present = replace(self.start(inputs), representation=first)
+
+
+def with_next_targets(
+    data: MultitaskDataset, memory: StageMemory, num_targets: int, generator: torch.Generator
+) -> MultitaskDataset:
+    """The same inputs, also with directions of what was seen next as targets of further heads.
+
+    In a linear MDP the expectation of any function of the next state is linear in phi, so each
+    such function teaches phi, long before a reward does. The targets are `num_targets` random
+    directions of the standardised next observation (of the first action's input), averaged over the
+    samples of an input and scaled like the values.
+    """
+    going = memory.entered >= 0
+    if not going.any():
+        return data
+    played, entered = memory.played[going], memory.entered[going]
+    seen = memory.places.rows[:, 0].flatten(1).to(torch.float64).numpy()
+    spread = seen.std(axis=0)
+    seen = ((seen - seen.mean(axis=0)) / np.maximum(spread, SMALLEST_SPREAD))[
+        :, spread > SMALLEST_SPREAD
+    ]
+    if seen.shape[1] == 0:
+        return data
+    shape = (seen.shape[1], num_targets)
+    directions = torch.randn(shape, generator=generator, dtype=torch.float64).numpy()
+    projected = seen @ (directions / math.sqrt(seen.shape[1]))  # [place, target]
+    counts = np.bincount(played, minlength=len(memory.inputs)).astype(np.float64)
+    inputs = np.flatnonzero(counts)
+    sums = np.stack(
+        [
+            np.bincount(played, weights=column[entered], minlength=len(counts))
+            for column in projected.T
+        ]
+    )
+    means = torch.from_numpy(sums[:, inputs] / counts[inputs])  # [target, input]
+    rows = torch.from_numpy(inputs)
+    own = memory.inputs.tasks[rows]
+    further = [own + memory.num_tasks * (1 + target) for target in range(num_targets)]
+    return dataset_of(
+        memory.num_tasks * (1 + num_targets),
+        torch.cat([data.tasks, *further]),
+        torch.cat(
+            [
+                data.inputs,
+                memory.inputs.rows[rows].repeat(num_targets, *[1] * (data.inputs.ndim - 1)),
+            ]
+        ),
+        torch.cat([data.targets, means.flatten()]),
+    )
+
+
+def pooled(parts: Sequence[MultitaskDataset]) -> MultitaskDataset:
+    """Data sets side by side: the tasks of each part are tasks of their own."""
+    starts = np.cumsum([0, *(part.num_tasks for part in parts)])
+    return dataset_of(
+        int(starts[-1]),
+        torch.cat([p.tasks + int(s) for p, s in zip(parts, starts, strict=False)]),
+        torch.cat([part.inputs for part in parts]),
+        torch.cat([part.targets for part in parts]),
+    )

@@ -1,0 +1,245 @@
+"""Gymnasium environments as tasks, and this library's worlds as Gymnasium environments.
+
+Needs the extra `gymnasium`; nothing else in the library imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gfucb.contracts import Outcome
+from gfucb.environments.linear_mdp import linear_mdps
+from gfucb.environments.locks import rich_lock, tabular_lock, with_actions
+from gfucb.environments.tabular_mdp import TabularMDPs, one_hot_inputs
+from gfucb.errors import InvalidInputError
+from gfucb.seeding import random_stream
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "these worlds need Gymnasium: pip install 'gfucb[gymnasium]'"
+    ) from error
+
+
+class GymnasiumWorld:
+    """M Gymnasium environments, one a task, with discrete actions and a finite horizon.
+
+    >>> import gymnasium
+    >>> lakes = [gymnasium.make("FrozenLake-v1", is_slippery=slip) for slip in (False, True)]
+    >>> world = GymnasiumWorld(lakes, horizon=8)
+    >>> tasks, candidates = world.episode(1).offered()
+    >>> tuple(candidates.shape)  # tasks, actions, a number for each pair of state and action
+    (2, 4, 64)
+
+    There are no optimal values, so a run has returns instead of regrets. An episode that is
+    terminated or truncated ends; after H steps it ends for everybody.
+
+    Args:
+        environments: one a task, all with the same `Discrete` actions and observations alike.
+        horizon: H, the largest number of steps.
+        seed: episode t of task i is reset with a seed that derives from (seed, t, i).
+        observe: from an observation to a vector, for example to scale large numbers; inputs are
+            then (vector, one-hot action). By default the flattened numbers of `Box` observations,
+            and for `Discrete` ones every pair of state and action its own unit vector.
+    """
+
+    def __init__(
+        self,
+        environments: Sequence[gymnasium.Env[Any, Any]],
+        horizon: int,
+        *,
+        seed: int = 0,
+        observe: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if not environments:
+            raise InvalidInputError("a world needs at least one environment, got none")
+        if horizon < 1:
+            raise InvalidInputError(f"horizon must be at least 1, got {horizon}")
+        counts = [_num_actions(environment) for environment in environments]
+        if len(set(counts)) > 1:
+            raise InvalidInputError(
+                f"all tasks must have the same actions, got environments with {counts} actions"
+            )
+        self.environments = list(environments)
+        self.num_tasks, self.num_actions, self.horizon = len(counts), counts[0], horizon
+        self.seed = seed
+        self._make_inputs = _inputs_of(environments[0].observation_space, observe, counts[0])
+
+    def episode(self, episode_index: int) -> GymnasiumEpisode:
+        """Reset all environments for episode `episode_index`, from 1."""
+        return GymnasiumEpisode(self, episode_index)
+
+    def inputs(self, observation: Any) -> Tensor:
+        """What an agent sees of an observation and every action: [action, input]."""
+        return self._make_inputs(observation)
+
+    def describe(self) -> Mapping[str, Any]:
+        """Facts about the world for reports."""
+        names = [e.spec.id if e.spec else type(e).__name__ for e in self.environments]
+        return {"environments": ", ".join(names), "actions": self.num_actions}
+
+
+class GymnasiumEpisode:
+    """One episode of all environments; tasks leave it as they end."""
+
+    def __init__(self, world: GymnasiumWorld, episode_index: int) -> None:
+        self.world = world
+        self.stage = 0
+        self._inputs: dict[int, Tensor] = {}
+        for task, environment in enumerate(world.environments):
+            stream = random_stream(world.seed, "episode", episode_index, task)
+            observation, _ = environment.reset(seed=stream.initial_seed() % 2**31)
+            self._inputs[task] = world.inputs(observation)
+
+    def offered(self) -> tuple[Tensor, Tensor]:
+        """Tasks still playing, [entry], and their candidates, [entry, action, input]."""
+        tasks = torch.tensor(list(self._inputs), dtype=torch.int64)
+        if not self._inputs:
+            return tasks, torch.zeros(0, self.world.num_actions, 0)
+        return tasks, torch.stack(list(self._inputs.values()))
+
+    def play(self, actions: Tensor) -> Outcome:
+        """Step the environments of the tasks still playing with actions [entry]."""
+        if not self._inputs:
+            raise InvalidInputError("the episode has ended in all tasks")
+        self.stage += 1
+        rewards, following, ended = [], [], []
+        for task, action in zip(list(self._inputs), actions.tolist(), strict=True):
+            environment = self.world.environments[task]
+            observation, reward, terminated, truncated, _ = environment.step(action)
+            over = bool(terminated or truncated or self.stage >= self.world.horizon)
+            inputs = self.world.inputs(observation)
+            rewards.append(float(reward))
+            following.append(inputs)
+            ended.append(over)
+            if over:
+                del self._inputs[task]
+            else:
+                self._inputs[task] = inputs
+        return Outcome(
+            torch.tensor(rewards, dtype=torch.float64), torch.stack(following), torch.tensor(ended)
+        )
+
+
+class TaskEnv(gymnasium.Env[np.int64, np.int64]):
+    """One task of a finite world as a Gymnasium environment: observations are state numbers.
+
+    An episode is truncated after H steps; there is nothing to terminate it before.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium has it)
+
+    def __init__(self, world: TabularMDPs, task: int = 0, render_mode: str | None = None) -> None:
+        if not 0 <= task < world.num_tasks:
+            raise InvalidInputError(
+                f"tasks are numbered 0 to {world.num_tasks - 1}, got task {task}"
+            )
+        self.world, self.task, self.render_mode = world, task, render_mode
+        self.observation_space = spaces.Discrete(world.num_states)
+        self.action_space = spaces.Discrete(world.num_actions)
+        self._stage, self._state = 0, 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Draw the first state."""
+        super().reset(seed=seed)
+        self._stage = 0
+        self._state = int(self.np_random.choice(self.world.num_states, p=self._start()))
+        return np.int64(self._state), {}
+
+    def step(self, action: np.int64) -> tuple[np.int64, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Draw the reward and the next state."""
+        world, here = self.world, (self.task, self._stage, self._state, int(action))
+        if self._stage >= world.horizon:
+            raise InvalidInputError(f"the episode has ended after {world.horizon} steps; reset it")
+        reward = float(world.rewards[here])
+        if world.noisy is None or world.noisy[here]:
+            reward = self._noisy(reward)
+        self._state = int(self.np_random.choice(world.num_states, p=world.transitions[here]))
+        self._stage += 1
+        return np.int64(self._state), reward, False, self._stage == world.horizon, {}
+
+    def _start(self) -> NDArray[np.float64]:
+        return self.world.start[self.task]
+
+    def _noisy(self, mean: float) -> float:
+        world = self.world
+        if world.reward_noise == "bernoulli":
+            low, high = world.reward_range
+            return high if self.np_random.random() * (high - low) < mean - low else low
+        if world.reward_noise == "gaussian":
+            return mean + world.noise_scale * float(self.np_random.standard_normal())
+        return mean
+
+
+def make_task_env(
+    make_world: Callable[..., TabularMDPs],
+    task: int = 0,
+    render_mode: str | None = None,
+    **settings: Any,
+) -> TaskEnv:
+    """One task of the world that `make_world` builds from `settings`."""
+    return TaskEnv(make_world(**settings), task, render_mode)
+
+
+REGISTERED: Mapping[str, Callable[..., TabularMDPs]] = {
+    "gfucb/Lock-v0": tabular_lock,
+    "gfucb/RichLock-v0": rich_lock,
+    "gfucb/LinearMDP-v0": linear_mdps,
+}
+
+
+def register_worlds() -> None:
+    """Make this library's worlds known to `gymnasium.make`.
+
+    >>> import gymnasium
+    >>> register_worlds()
+    >>> gymnasium.make("gfucb/Lock-v0", horizon=5, seed=3).observation_space
+    Discrete(3)
+    """
+    for name, make_world in REGISTERED.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(
+                name,
+                entry_point="gfucb.environments.gymnasium_worlds:make_task_env",
+                kwargs={"make_world": make_world},
+            )
+
+
+def _num_actions(environment: gymnasium.Env[Any, Any]) -> int:
+    space = environment.action_space
+    if not isinstance(space, spaces.Discrete):
+        raise InvalidInputError(
+            f"an environment must have discrete actions (gymnasium.spaces.Discrete), got {space}"
+        )
+    if space.start != 0:
+        raise InvalidInputError(f"actions must be numbered from 0, got {space}")
+    return int(space.n)
+
+
+def _inputs_of(
+    space: spaces.Space[Any], observe: Callable[[Any], Any] | None, num_actions: int
+) -> Callable[[Any], Tensor]:
+    if observe is None and isinstance(space, spaces.Discrete):
+        pairs, first = one_hot_inputs(int(space.n), num_actions).to(torch.float32), int(space.start)
+        return lambda observation: pairs[int(observation) - first]
+    if observe is None and not isinstance(space, spaces.Box):
+        raise InvalidInputError(
+            f"observations of {space} need a function that makes vectors of them: pass observe="
+        )
+
+    def with_every_action(observation: Any) -> Tensor:
+        seen = observation if observe is None else observe(observation)
+        vector = np.asarray(seen, dtype=np.float32).reshape(-1)
+        return with_actions(torch.from_numpy(vector)[None], num_actions)[0]
+
+    return with_every_action

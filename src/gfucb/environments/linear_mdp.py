@@ -1,0 +1,145 @@
+"""Linear MDPs that share their features, and a dial that takes them away from linear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gfucb.environments.tabular_mdp import TabularMDPs
+from gfucb.errors import InvalidInputError
+from gfucb.functions import FiniteClass, NeuralRepresentation, features_of
+from gfucb.seeding import random_stream
+from gfucb.theory.small_mdp import Array, MDPStage
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMDPs(TabularMDPs):
+    """Finite MDPs with P = sum_j phi_j mu_j and r = <phi, rho>, up to the dial.
+
+    Attributes:
+        representation_class: what an agent may be told: several representations, one of them true.
+        mix: the dial; 0 is linear, 1 arbitrary.
+    """
+
+    representation_class: FiniteClass | None = None
+    mix: float = 0.0
+
+    def stage_tables(self, stage: int) -> list[MDPStage]:
+        """One table a task of what happens in a stage, for `gfucb.theory`."""
+        tables = zip(self.transitions[:, stage], self.rewards[:, stage], strict=True)
+        return [MDPStage(transitions, rewards) for transitions, rewards in tables]
+
+    def describe(self) -> Mapping[str, Any]:
+        """Facts about the world for reports."""
+        return {**super().describe(), "mix": self.mix}
+
+
+def linear_mdps(
+    *,
+    num_tasks: int = 10,
+    horizon: int = 5,
+    num_states: int = 30,
+    num_actions: int = 10,
+    feature_dim: int = 5,
+    input_dim: int = 8,
+    num_representations: int = 16,
+    sharpness: float = 6.0,
+    concentration: float = 0.1,
+    noise_scale: float = 0.1,
+    mix: float = 0.0,
+    seed: int = 0,
+) -> LinearMDPs:
+    """Draw tasks on one shared phi*(s, a) in the simplex.
+
+    Task i has anchor distributions mu_hj over states and rewards rho_h in [0, 1/H]^k in each stage,
+    so the backup of any next values V is r + P V = <phi*, rho + mu V>: linear, the inherent
+    Bellman error is zero for every class that contains phi*. The dial replaces (P, r) by
+    (1 - mix) (P, r) + mix (P', r') with arbitrary tables P', r' of the same seed; the error is then
+    at most `mix`, because all backups stay in [0, 1].
+
+    Inputs x(s, a) are Gaussian; phi*(x) = softmax(sharpness B x) with one of several random B.
+
+    `sharpness` says how close features are to one-hot; `concentration` is that of the Dirichlet
+    distributions the anchors are drawn from: small ones put an anchor on few states.
+    """
+    sizes = (num_tasks, horizon, num_states, num_actions, feature_dim, input_dim)
+    if min(*sizes, num_representations) < 1:
+        raise InvalidInputError(
+            "numbers of tasks, stages, states, actions, features, inputs and representations must "
+            f"be at least 1, got {(*sizes, num_representations)}"
+        )
+    if not 0 <= mix <= 1:
+        raise InvalidInputError(f"mix must be between 0 and 1, got {mix}")
+    if not (sharpness > 0 and concentration > 0):
+        raise InvalidInputError(
+            f"sharpness and concentration must be positive, got {sharpness} and {concentration}"
+        )
+    generator = random_stream(seed, "truth")
+    inputs = torch.randn(
+        num_states, num_actions, input_dim, generator=generator, dtype=torch.float64
+    )
+    members = [
+        softmax_features(input_dim, feature_dim, sharpness, generator)
+        for _ in range(num_representations)
+    ]
+    truth = members[int(torch.randint(num_representations, (1,), generator=generator))]
+    features = features_of(truth, inputs.flatten(0, 1)).unflatten(0, (num_states, num_actions))
+    transitions, rewards = _linear_tables(features, num_tasks, horizon, concentration, seed)
+    other_transitions, other_rewards = _arbitrary_tables(rewards.shape, horizon, seed)
+    return LinearMDPs(
+        (1 - mix) * transitions + mix * other_transitions,
+        (1 - mix) * rewards + mix * other_rewards,
+        np.full((num_tasks, num_states), 1 / num_states),
+        inputs,
+        seed=seed,
+        reward_range=(0.0, 1 / horizon),
+        value_range=(0.0, 1.0),
+        reward_noise="gaussian",
+        noise_scale=noise_scale,
+        true_features=features,
+        representation_class=FiniteClass(members),
+        mix=mix,
+    )
+
+
+def softmax_features(
+    input_dim: int, feature_dim: int, sharpness: float, generator: torch.Generator
+) -> NeuralRepresentation:
+    """phi(x) = softmax(sharpness B x / sqrt(input_dim)), B Gaussian."""
+    weights = torch.randn(feature_dim, input_dim, generator=generator, dtype=torch.float64)
+    layer = nn.Linear(input_dim, feature_dim, bias=False, dtype=torch.float64)
+    layer.weight.data = sharpness * weights / input_dim**0.5
+    return NeuralRepresentation(layer.requires_grad_(False), "simplex")
+
+
+def _linear_tables(
+    features: Tensor, num_tasks: int, horizon: int, concentration: float, seed: int
+) -> tuple[Array, Array]:
+    num_states, _, feature_dim = features.shape
+    phi = features.numpy()
+    shape = (num_tasks, horizon, feature_dim, num_states)
+    anchors = _dirichlet(shape, concentration, random_stream(seed, "anchors"))
+    uniform = torch.rand(shape[:3], generator=random_stream(seed, "rewards"), dtype=torch.float64)
+    weights = uniform.numpy() ** 3 / horizon
+    transitions = np.einsum("sak,thkn->thsan", phi, anchors)
+    return transitions, np.einsum("sak,thk->thsa", phi, weights)
+
+
+def _arbitrary_tables(shape: tuple[int, ...], horizon: int, seed: int) -> tuple[Array, Array]:
+    transitions = _dirichlet((*shape, shape[2]), 1.0, random_stream(seed, "other transitions"))
+    generator = random_stream(seed, "other rewards")
+    rewards = torch.rand(shape, generator=generator, dtype=torch.float64).numpy() / horizon
+    return transitions, rewards
+
+
+def _dirichlet(shape: tuple[int, ...], concentration: float, generator: torch.Generator) -> Array:
+    """Dirichlet draws along the last axis: normalised gamma draws."""
+    rates = torch.full(shape, concentration, dtype=torch.float64)
+    draws = torch._standard_gamma(rates, generator=generator).numpy() + 1e-300
+    rows = draws / draws.sum(axis=-1, keepdims=True)
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))

@@ -1,0 +1,207 @@
+"""From the names of agents to agents for episodic MDPs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gfucb.agents import (
+    UCBVI,
+    EpisodicCopies,
+    EpisodicEpsilonGreedy,
+    EpisodicGFUCB,
+    fitted_q,
+    lsvi_ucb,
+    randomised_lsvi,
+)
+from gfucb.contracts import EpisodicAgent
+from gfucb.environments import LinearMDPs, TabularMDPs
+from gfucb.errors import lookup
+from gfucb.estimation import ConstantRadius, VariableProjection
+from gfucb.functions import FiniteClass, IdentityRepresentation, NeuralClass
+from gfucb.functions.actionwise import actionwise_network
+from gfucb.functions.networks import default_network
+from gfucb.functions.representations import RepresentationClass
+from gfucb.seeding import random_stream
+
+
+@dataclass(frozen=True)
+class MDPAgentConfig:
+    """The learner. Settings an agent does not have are ignored by it."""
+
+    name: str = "gfucb-mdp"
+    """Which agent; an unknown name lists the known ones."""
+    hope: float = 0.3
+    """The bonus of an input is this times its width, in units of the value range."""
+    ridge: float = 0.1
+    """Penalty on heads."""
+    representation: str = "given"
+    """What agents that learn a representation are told: given (the class of the world, or its
+    inputs as they are), or network."""
+    replan: str = "determinant"
+    """When to plan anew: determinant, doubling or every."""
+    share_stages: bool = False
+    """One representation for all stages."""
+    next_targets: int = 0
+    """Directions of the next observation that networks also learn to predict."""
+    fit_steps: int = 60
+    """Gradient steps in one fit of a network."""
+    fit_rate: float = 1e-2
+    """Learning rate of these steps."""
+    weight_decay: float = 0.0
+    """Weight decay of these steps."""
+    fit_batch: int = 1024
+    """Samples one step looks at, of all tasks together."""
+    fit_window: int = 64
+    """Of these, at most so many of one task, stage and target."""
+    feature_dim: int = 8
+    """Width of networks' features."""
+    hidden: int = 32
+    """Hidden units of networks."""
+    epsilon: float = 0.1
+    """fitted-q: probability of an action by lot."""
+
+
+MDPAgentMaker = Callable[[MDPAgentConfig, TabularMDPs, int], EpisodicAgent]
+
+
+@dataclass(frozen=True)
+class MDPAgentEntry:
+    """How an agent is built, and what it is shown."""
+
+    description: str
+    make: MDPAgentMaker
+    reads_truth: bool = False
+    """Oracles are shown the true features instead of the inputs."""
+
+
+def make_mdp_agent(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    """Build the agent of a config for a world."""
+    return lookup(MDP_AGENTS, config.name, "agent").make(config, world, seed)
+
+
+def representation_class(
+    config: MDPAgentConfig, world: TabularMDPs, seed: int
+) -> RepresentationClass:
+    """What an agent is told of phi: the world's class, its inputs as they are, or a network."""
+    if config.representation == "given":
+        if isinstance(world, LinearMDPs) and world.representation_class is not None:
+            return world.representation_class
+        return FiniteClass([IdentityRepresentation()])
+    generator = random_stream(seed, "network")
+    if world.decoding is not None:  # inputs are (observation, one-hot action)
+        observation_dim = world.inputs.shape[-1] - world.num_actions
+        sizes = {"feature_dim": config.feature_dim, "hidden": config.hidden}
+        return NeuralClass(
+            actionwise_network(observation_dim, world.num_actions, generator, **sizes)
+        )
+    module = default_network(
+        world.inputs.shape[2:],
+        generator,
+        feature_dim=config.feature_dim,
+        hidden=config.hidden,
+        dropout=0.0,
+    )
+    return NeuralClass(module, "simplex")
+
+
+def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
+    low, high = world.values_lie_in
+    return {
+        "squared_radius": ConstantRadius((config.hope * (high - low)) ** 2),
+        "ridge": config.ridge,
+        "value_range": (low, high),
+        "reward_range": world.reward_range,
+        "replan": config.replan,
+        "seed": seed,
+    }
+
+
+def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
+    options = _options(config, world, seed)
+    options |= {"share_stages": config.share_stages, "next_targets": config.next_targets}
+    if config.representation != "given":
+        options["fit"] = VariableProjection(
+            steps=config.fit_steps,
+            learning_rate=config.fit_rate,
+            weight_decay=config.weight_decay,
+            batch_size=config.fit_batch,
+            samples_per_task=config.fit_window,
+        )
+    return options
+
+
+def _gfucb(backup: str) -> MDPAgentMaker:
+    def make(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+        known = representation_class(config, world, seed)
+        options = _learning_options(config, world, seed)
+        return EpisodicGFUCB(world.num_tasks, world.horizon, known, backup=backup, **options)
+
+    return make
+
+
+def _copies(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    def one(copy_seed: int) -> EpisodicAgent:
+        known = representation_class(config, world, copy_seed)
+        options = _learning_options(config, world, copy_seed)
+        return EpisodicGFUCB(1, world.horizon, known, **options)
+
+    return EpisodicCopies(world.num_tasks, one, seed=seed)
+
+
+def _learned_lsvi(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    return _copies(replace(config, representation="network"), world, seed)
+
+
+def _given_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
+    options = _options(config, world, seed)
+    radius = options.pop("squared_radius")
+    return options | {"beta": radius.value**0.5}
+
+
+def _lsvi_ucb(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    return lsvi_ucb(world.num_tasks, world.horizon, **_given_options(config, world, seed))
+
+
+def _randomised(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    options = _given_options(config, world, seed)
+    scale = options.pop("beta")
+    options["replan"] = "every"
+    return randomised_lsvi(world.num_tasks, world.horizon, noise_scale=scale, **options)
+
+
+def _ucbvi(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    low, high = world.values_lie_in
+    bonus = config.hope * (high - low)
+    return UCBVI(world.num_tasks, world.horizon, bonus=bonus, value_range=(low, high))
+
+
+def _fitted_q(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    known = representation_class(config, world, seed)
+    options = _learning_options(config, world, seed) | {"squared_radius": ConstantRadius(0.0)}
+    return fitted_q(world.num_tasks, world.horizon, known, epsilon=config.epsilon, **options)
+
+
+def _uniform(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> EpisodicAgent:
+    return EpisodicEpsilonGreedy(_ucbvi(config, world, seed), epsilon=1.0, seed=seed)
+
+
+MDP_AGENTS: Mapping[str, MDPAgentEntry] = {
+    "gfucb-mdp": MDPAgentEntry("Algorithm 2 with upper values backed up", _gfucb("pointwise")),
+    "gfucb-mdp-literal": MDPAgentEntry("Algorithm 2 as printed", _gfucb("literal")),
+    "gfucb-mdp-joint": MDPAgentEntry("one member a stage, chosen together", _gfucb("joint")),
+    "gfucb-mdp-randomised": MDPAgentEntry("perturbed least squares", _gfucb("randomised")),
+    "independent-mdp": MDPAgentEntry("gfucb-mdp for each task alone", _copies),
+    "lsvi-ucb": MDPAgentEntry("LSVI-UCB for each task on the inputs as they are", _lsvi_ucb),
+    "lsvi-ucb-learned": MDPAgentEntry(
+        "LSVI-UCB for each task on a network of its own", _learned_lsvi
+    ),
+    "oracle-lsvi-ucb": MDPAgentEntry(
+        "LSVI-UCB on the true representation", _lsvi_ucb, reads_truth=True
+    ),
+    "ucbvi": MDPAgentEntry("UCBVI for each task on states told apart", _ucbvi),
+    "randomised-lsvi": MDPAgentEntry("randomised LSVI on the inputs as they are", _randomised),
+    "fitted-q": MDPAgentEntry("fitted Q on the shared representation, by lot", _fitted_q),
+    "uniform-mdp": MDPAgentEntry("actions by lot", _uniform),
+}

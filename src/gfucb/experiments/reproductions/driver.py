@@ -1,0 +1,177 @@
+"""What every reproduction has: a claim, pieces that can be resumed, a figure and verdicts.
+
+A folder gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and provenance.json; while
+it is being made, each finished piece stands in pieces/ and is not made again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from gfucb.contracts import Row
+from gfucb.errors import RunFolderError
+from gfucb.experiments.records import provenance_now
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be asked of a reproduction.
+
+    Attributes:
+        seeds: which seeds; None for those of the claim.
+        quick: a small version, under a minute: it shows that everything runs, and claims nothing.
+        data_dir: where data files lie, for those that need some.
+        device: where networks live.
+    """
+
+    seeds: tuple[int, ...] | None = None
+    quick: bool = False
+    data_dir: str | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One sentence of the claim, and what was measured."""
+
+    claim: str
+    measured: str
+    holds: bool
+    margin: str = ""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part that can be made alone: a name, and a pure function that gives its rows."""
+
+    name: str
+    make: Callable[[], Sequence[Row]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A claim and how it is checked.
+
+    Attributes:
+        claim: the claim in a sentence.
+        pieces: from the options to the pieces.
+        figure: from all rows to the picture.
+        verdicts: from all rows to what holds.
+        config: settings worth recording, from the options.
+    """
+
+    claim: str
+    pieces: Callable[[Options], Sequence[Piece]]
+    figure: Callable[[pd.DataFrame], Figure]
+    verdicts: Callable[[pd.DataFrame], Sequence[Verdict]]
+    config: Callable[[Options], dict[str, Any]] = field(default=lambda options: {})
+
+
+def reproduce(
+    name: str,
+    reproduction: Reproduction,
+    out: Path,
+    options: Options,
+    *,
+    advance: Callable[[int], None] = lambda done: None,
+) -> list[Verdict]:
+    """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces."""
+    torch.set_num_threads(1)
+    asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
+    _open(out, asked)
+    pieces = reproduction.pieces(options)
+    begin = time.process_time()
+    for done, piece in enumerate(pieces, start=1):
+        path = out / "pieces" / f"{piece.name}.csv"
+        if not path.exists():
+            _write(path, _csv(piece.make()))
+        advance(done)
+    tables = [pd.read_csv(out / "pieces" / f"{piece.name}.csv") for piece in pieces]
+    rows = pd.concat(tables, ignore_index=True)
+    _write(out / "rows.csv", rows.to_csv(index=False))
+    _draw(reproduction.figure(rows), out)
+    verdicts = list(reproduction.verdicts(rows))
+    _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
+    _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options))
+    made = provenance_now() | {"cpu_seconds": round(time.process_time() - begin, 1)}
+    earlier = _read(out / "provenance.json").get("made", [])
+    _write(out / "provenance.json", _json({"asked": asked, "made": [*earlier, made]}))
+    return verdicts
+
+
+def verdict_page(name: str, claim: str, verdicts: Iterable[Verdict], options: Options) -> str:
+    """The verdicts as a page of text."""
+    lines = [f"# {name}", "", claim, ""]
+    if options.quick:
+        lines += ["*A quick run: it shows that everything works, and claims nothing.*", ""]
+    lines += ["| claim | measured | holds | margin |", "|---|---|---|---|"]
+    for verdict in verdicts:
+        answer = "yes" if verdict.holds else "**no**"
+        lines.append(f"| {verdict.claim} | {verdict.measured} | {answer} | {verdict.margin} |")
+    flags = " --quick" if options.quick else ""
+    lines += ["", f"Made by `gfucb reproduce {name}{flags} --out FOLDER`.", ""]
+    return "\n".join(lines)
+
+
+def _open(out: Path, asked: dict[str, Any]) -> None:
+    """Refuse a folder that holds something else; note what was asked for."""
+    provenance = out / "provenance.json"
+    if provenance.exists():
+        there = _read(provenance).get("asked")
+        if there != asked:
+            raise RunFolderError(
+                f"{out} holds a reproduction made with other options: {there}, not {asked}; "
+                "choose another folder"
+            )
+    elif out.exists() and any(out.iterdir()):
+        raise RunFolderError(f"{out} is not empty and holds no reproduction; choose another folder")
+    (out / "pieces").mkdir(parents=True, exist_ok=True)
+    if not provenance.exists():
+        _write(provenance, _json({"asked": asked, "made": []}))
+
+
+def _draw(figure: Figure, out: Path) -> None:
+    figure.savefig(out / "figure.png", dpi=160)
+    # Without a date the same rows give the same bytes.
+    figure.savefig(out / "figure.svg", metadata={"Date": None})
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _as_json(value: dict[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(value)))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"cannot read {path}: {error}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text)
+    os.replace(partial, path)

@@ -1,0 +1,137 @@
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+
+import gfucb
+from gfucb.environments import tabular_lock
+from gfucb.environments.gymnasium_worlds import (
+    REGISTERED,
+    GymnasiumWorld,
+    TaskEnv,
+    register_worlds,
+)
+from gfucb.errors import InvalidInputError
+from gfucb.experiments.mdp_runner import play_episodes
+from gfucb.functions.actionwise import Actionwise
+
+
+def lakes(horizon=12, seed=0):
+    maps = (["SF", "FG"], ["SFF", "HFG"])
+    made = [gymnasium.make("FrozenLake-v1", desc=m, is_slippery=False) for m in maps[:1] * 2]
+    return GymnasiumWorld(made, horizon=horizon, seed=seed)
+
+
+def test_a_frozen_lake_is_learned_by_two_tasks_at_once():
+    world = lakes(horizon=4)
+    agent = gfucb.lsvi_ucb(world.num_tasks, world.horizon)
+    rows = list(play_episodes(agent, world, num_episodes=60))
+    assert "regret" not in rows[0]
+    assert np.mean([row["reward"] for row in rows[-10:]]) == 1.0
+    assert np.mean([row["reward"] for row in rows[:5]]) < 1.0
+
+
+def falling(observation):
+    """Which way CartPole's pole leans and turns: one of nine cases, one-hot."""
+    lean, turn = (
+        np.digitize(observation[2], [-0.03, 0.03]),
+        np.digitize(observation[3], [-0.3, 0.3]),
+    )
+    return np.eye(9)[3 * lean + turn]
+
+
+def test_cart_pole_is_learned_from_falling():
+    made = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    world = GymnasiumWorld(made, horizon=15, observe=falling)
+    agent = gfucb.EpisodicGFUCB(
+        2,
+        15,
+        gfucb.FiniteClass([Actionwise(torch.nn.Identity(), 2)]),
+        value_range=(0.0, 15.0),
+        reward_range=(0.0, 1.0),
+    )
+    returns = [row["reward"] for row in play_episodes(agent, world, num_episodes=50)]
+    # The same push at every step lets the pole fall after nine or ten.
+    print(returns)
+    assert np.mean(returns[:3]) < 11
+    assert np.mean(returns[-15:]) > 13.5
+
+
+def test_episodes_are_functions_of_seed_and_index():
+    def trace(world, index):
+        episode = world.episode(index)
+        seen = [episode.offered()[1]]
+        while len(episode.offered()[0]):
+            outcome = episode.play(torch.ones(len(episode.offered()[0]), dtype=torch.int64))
+            seen.append(outcome.rewards)
+        return seen
+
+    made = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    world = GymnasiumWorld(made, horizon=40)
+    first, again, other = trace(world, 1), trace(world, 1), trace(world, 2)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0], other[0])
+    assert not torch.equal(first[0][0], first[0][1])
+
+
+def test_tasks_leave_an_episode_when_they_end():
+    world = lakes()
+    episode = world.episode(1)
+    episode.play(torch.tensor([1, 0]))  # down; against the wall
+    outcome = episode.play(torch.tensor([2, 0]))  # right, to the goal; the wall again
+    assert outcome.rewards.tolist() == [1.0, 0.0] and outcome.ended.tolist() == [True, False]
+    assert episode.offered()[0].tolist() == [1]
+    for _ in range(10):
+        outcome = episode.play(torch.tensor([0]))
+    assert outcome.ended.tolist() == [True] and len(episode.offered()[0]) == 0
+    with pytest.raises(InvalidInputError, match="ended in all tasks"):
+        episode.play(torch.tensor([]))
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_our_worlds_pass_the_check_of_gymnasium(name):
+    register_worlds()
+    check_env(gymnasium.make(name, disable_env_checker=True).unwrapped, skip_render_check=True)
+
+
+def test_a_task_of_ours_has_the_rewards_and_steps_of_its_tables():
+    world = tabular_lock(horizon=3, num_tasks=2, seed=1)
+    env = TaskEnv(world, task=1)
+    state, _ = env.reset(seed=0)
+    total = 0.0
+    for stage in range(3):
+        action = int(world.optimal_action_values[1, stage, state].argmax())
+        state, reward, terminated, truncated, _ = env.step(action)
+        total += float(reward)
+        assert not terminated and truncated == (stage == 2)
+    assert total in (0.0, 1.0)
+    with pytest.raises(InvalidInputError, match="ended after 3 steps"):
+        env.step(0)
+    with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
+        TaskEnv(world, task=2)
+
+
+def test_ours_and_theirs_meet():
+    register_worlds()
+    made = [gymnasium.make("gfucb/Lock-v0", horizon=3, num_tasks=2, task=i) for i in range(2)]
+    world = GymnasiumWorld(made, horizon=3)
+    agent = gfucb.lsvi_ucb(2, 3)
+    rewards = [row["reward"] for row in play_episodes(agent, world, num_episodes=40)]
+    assert np.mean(rewards[-20:]) > 0.3
+
+
+def test_environments_that_do_not_fit_are_refused_with_a_sentence():
+    pendulum = gymnasium.make("Pendulum-v1")
+    with pytest.raises(InvalidInputError, match=r"discrete actions .* got Box"):
+        GymnasiumWorld([pendulum], horizon=5)
+    lake, pole = gymnasium.make("FrozenLake-v1"), gymnasium.make("CartPole-v1")
+    with pytest.raises(InvalidInputError, match=r"same actions, got environments with \[4, 2\]"):
+        GymnasiumWorld([lake, pole], horizon=5)
+    with pytest.raises(InvalidInputError, match="horizon must be at least 1"):
+        GymnasiumWorld([lake], horizon=0)
+    with pytest.raises(InvalidInputError, match="at least one environment"):
+        GymnasiumWorld([], horizon=3)
+    odd = gymnasium.make("Blackjack-v1")
+    with pytest.raises(InvalidInputError, match="observe="):
+        GymnasiumWorld([odd], horizon=3)

@@ -1,0 +1,229 @@
+"""Worlds of episodic MDPs: exact values, paired draws, and tables that are refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from gfucb.environments import linear_mdps, rich_lock, tabular_lock, tabular_mdps
+from gfucb.errors import InvalidInputError
+from gfucb.seeding import random_stream
+from gfucb.theory import LinearValueClass, inherent_bellman_error, multitask_bellman_error
+
+WORLDS = {
+    "lock": lambda seed: tabular_lock(horizon=4, num_tasks=2, num_actions=3, seed=seed),
+    "rich lock": lambda seed: rich_lock(horizon=3, num_tasks=2, bank_size=3, seed=seed),
+    "linear": lambda seed: linear_mdps(num_tasks=2, horizon=3, num_states=6, seed=seed),
+    "mixed": lambda seed: linear_mdps(num_tasks=2, horizon=3, num_states=6, mix=0.3, seed=seed),
+}
+
+
+def naive_values(world, task, policy=None):
+    """Backward induction by loops over states, actions and next states; no matrix anywhere."""
+    following = [0.0] * world.num_states
+    for stage in reversed(range(world.horizon)):
+        values = []
+        for state in range(world.num_states):
+            by_action = []
+            for action in range(world.num_actions):
+                total = world.rewards[task, stage, state, action]
+                for successor in range(world.num_states):
+                    chance = world.transitions[task, stage, state, action, successor]
+                    total += chance * following[successor]
+                by_action.append(total)
+            best = max(by_action) if policy is None else by_action[policy[task, stage, state]]
+            values.append(best)
+        following = values
+    return following
+
+
+def random_policy(world, seed):
+    shape = (world.num_tasks, world.horizon, world.num_states)
+    generator = random_stream(seed, "policy")
+    return torch.randint(world.num_actions, shape, generator=generator).numpy()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_values_are_those_of_an_independent_backward_induction(name):
+    world = WORLDS[name](3)
+    policy = random_policy(world, 1)
+    evaluated = world.policy_values(policy)
+    for task in range(world.num_tasks):
+        np.testing.assert_allclose(world.optimal_values[task, 0], naive_values(world, task))
+        np.testing.assert_allclose(evaluated[task], naive_values(world, task, policy))
+    assert (evaluated <= world.optimal_values[:, 0] + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_optimal_policy_has_no_regret_and_no_gap(name):
+    world = WORLDS[name](5)
+    policy = world.optimal_action_values.argmax(-1)
+    np.testing.assert_allclose(world.policy_values(policy), world.optimal_values[:, 0])
+    episode = world.episode(1)
+    for stage in range(world.horizon):
+        episode.play(torch.from_numpy(policy[[0, 1], stage, episode.states]))
+    np.testing.assert_allclose(episode.gaps, 0, atol=1e-12)
+
+
+def test_probabilities_of_actions_are_evaluated_too():
+    world = WORLDS["linear"](0)
+    policy = random_policy(world, 2)
+    table = np.eye(world.num_actions)[policy]
+    np.testing.assert_allclose(world.policy_values(table), world.policy_values(policy))
+    half = 0.5 * table + 0.5 * np.eye(world.num_actions)[random_policy(world, 3)]
+    assert world.policy_values(half).shape == (2, 6)
+
+
+def test_gaps_along_an_episode_have_the_regret_as_their_mean():
+    world = tabular_lock(horizon=3, num_actions=2, seed=1)
+    policy = random_policy(world, 0)
+    policy[:, :, 0] = world.optimal_action_values.argmax(-1)[:, :, 0]
+    gaps, regrets = [], []
+    values = world.policy_values(policy)
+    for index in range(1, 2001):
+        episode = world.episode(index)
+        first = episode.first_states[0]
+        regrets.append(world.optimal_values[0, 0, first] - values[0, first])
+        for stage in range(3):
+            episode.play(torch.from_numpy(policy[[0], stage, episode.states]))
+        gaps.append(episode.gaps[0])
+    error = np.std(gaps) / np.sqrt(len(gaps))
+    assert np.std(regrets) > 0 or error > 0
+    assert abs(np.mean(gaps) - np.mean(regrets)) < 4 * error
+
+
+def test_what_is_drawn_has_the_frequencies_of_the_tables():
+    world = tabular_lock(horizon=1, num_actions=2, seed=0)
+    right = int(world.goal[0, 0, 0].argmax())
+    rewards = [
+        float(world.episode(index).play(torch.tensor([right])).rewards[0])
+        for index in range(1, 401)
+        if world.episode(index).states[0] == 0
+    ]
+    assert set(rewards) == {0.0, 1.0}
+    assert abs(np.mean(rewards) - 0.5) < 4 * 0.5 / np.sqrt(len(rewards))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_an_episode_is_a_function_of_seed_and_index(name):
+    def trace(world, index):
+        episode, seen = world.episode(index), []
+        for _ in range(world.horizon):
+            outcome = episode.play(torch.zeros(2, dtype=torch.int64))
+            seen.append((episode.states.tolist(), outcome.rewards.tolist()))
+        return seen, bool(outcome.ended.all())
+
+    world = WORLDS[name](0)
+    first, ended = trace(world, 1)
+    trace(world, 2)
+    assert ended and trace(world, 1)[0] == first == trace(WORLDS[name](0), 1)[0]
+    many = [trace(world, index)[0] for index in range(1, 8)]
+    assert any(one != many[0] for one in many)
+    with pytest.raises(InvalidInputError, match="has ended"):
+        episode = world.episode(1)
+        for _ in range(world.horizon + 1):
+            episode.play(torch.zeros(2, dtype=torch.int64))
+
+
+def test_a_lock_opens_for_its_code_only():
+    world = tabular_lock(horizon=6, num_tasks=3, num_actions=3, seed=2)
+    np.testing.assert_allclose(world.optimal_values[:, 0, :2], 0.5)
+    code = world.optimal_action_values.argmax(-1)
+    for stage in range(6):
+        wrong = code.copy()
+        wrong[:, stage] = (wrong[:, stage] + 1) % 3
+        np.testing.assert_allclose(world.policy_values(wrong)[:, :2], 0.1)
+    assert len({code[task].tobytes() for task in range(3)}) == 3
+
+
+def test_tasks_of_a_rich_lock_share_what_is_seen_and_latent_states_can_be_decoded():
+    world = rich_lock(num_tasks=3, bank_size=8, seed=4)
+    observations = world.inputs[:, 0, :16].double()
+    # The inverse of the rotation shows the latent state; no single coordinate does.
+    from scipy.linalg import hadamard
+
+    coordinates = observations @ torch.from_numpy(hadamard(16) / 4.0)
+    assert (coordinates[:, :3].argmax(1).numpy() == world.decoding).all()
+    np.testing.assert_allclose(world.optimal_values[:, 0, world.decoding != 2], 0.5)
+    latent = world.true_features.argmax(-1)[:, 0] // world.num_actions
+    assert (latent.numpy() == world.decoding).all()
+
+
+def test_linear_mdps_have_no_bellman_error_by_construction():
+    world = linear_mdps(num_tasks=2, horizon=2, num_states=4, num_actions=2, feature_dim=2, seed=1)
+    current = LinearValueClass(world.true_features.numpy(), head_bound=2.0)
+    following = LinearValueClass(world.true_features.numpy(), head_bound=1.0)
+    for stage in world.stage_tables(0):
+        assert inherent_bellman_error(stage, current, following).error < 1e-8
+    shared = multitask_bellman_error(world.stage_tables(0), [current], [following])
+    assert shared.upper < 1e-8
+
+
+def test_the_dial_sets_the_bellman_error():
+    errors = []
+    for mix in (0.0, 0.2, 0.4):
+        world = linear_mdps(
+            num_tasks=1,
+            horizon=2,
+            num_states=4,
+            num_actions=2,
+            feature_dim=2,
+            mix=mix,
+            seed=1,
+        )
+        features = world.true_features.numpy()
+        following = LinearValueClass(features, head_bound=1.0, value_range=0.5)
+        stage = world.stage_tables(0)[0]
+        errors.append(inherent_bellman_error(stage, LinearValueClass(features), following).error)
+    assert errors[0] < 1e-8 < 0.01 < errors[1] <= 0.2
+    assert errors[2] == pytest.approx(2 * errors[1], rel=1e-6)
+
+
+STAY = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+PAY = np.array([[0.0, 0.0], [1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([STAY * 0.9], [PAY], {"horizon": 2}), "sum to 1, one is off by 0.1"),
+        (([STAY - [[[1, -1]]]], [PAY], {"horizon": 2}), "must not be negative"),
+        (([STAY], [PAY * 3], {"horizon": 2}), r"reward_range \(0.0, 1.0\), got rewards from"),
+        (([STAY], [PAY], {"horizon": 0}), "horizon must be at least 1"),
+        (([STAY], [PAY], {}), "horizon must be at least 1"),
+        (([STAY, STAY[:, :1]], [PAY, PAY[:, :1]], {"horizon": 2}), r"\[2, 1\] actions"),
+        (([STAY * np.nan], [PAY], {"horizon": 2}), "must be finite"),
+        (([STAY], [PAY], {"horizon": 2, "start": [0.5, 0.4]}), "start must be probabilities"),
+        (([STAY], [PAY], {"horizon": 2, "inputs": torch.zeros(3, 2, 1)}), "inputs must have"),
+        (([STAY[0]], [PAY], {"horizon": 2}), "of a task must be"),
+        (([], [], {"horizon": 2}), "at least one task"),
+        (([STAY], [PAY], {"horizon": 2, "reward_noise": "salt"}), "'salt'"),
+    ],
+)
+def test_wrong_worlds_are_refused_with_a_sentence(arguments, message):
+    transitions, rewards, options = arguments
+    with pytest.raises(InvalidInputError, match=message):
+        tabular_mdps(transitions, rewards, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tabular_lock(horizon=0), "horizon of at least 1, got 0"),
+        (lambda: tabular_lock(num_actions=1), "num_actions of at least 2"),
+        (lambda: tabular_lock(anti_reward=0.7), "anti_reward"),
+        (lambda: rich_lock(observation_dim=12), "power of two"),
+        (lambda: linear_mdps(mix=1.5), "mix must be between 0 and 1"),
+        (lambda: linear_mdps(horizon=0), "at least 1"),
+    ],
+)
+def test_wrong_settings_are_refused(make, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_policies_that_are_none_are_refused():
+    world = tabular_mdps([STAY], [PAY], horizon=2)
+    with pytest.raises(InvalidInputError, match="a policy has actions"):
+        world.policy_values(np.zeros((1, 3, 2), dtype=int))
+    with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
+        world.policy_values(np.full((1, 2, 2), 5))
