@@ -30,7 +30,7 @@ class CalibratedRadius:
     Args:
         target: share of rewards within estimate +- scale sqrt(1 + w^2); None keeps `start`.
         start: the scale before `warm_up` rewards have come.
-        window: recent scores that count; at most half of all, so that early errors are forgotten.
+        window: recent scores that count; at most a quarter of all, so that early errors are forgotten.
         warm_up: rewards before the first calibration.
         factor: multiplies beta.
     """
@@ -84,7 +84,7 @@ class Calibration:
         """Smallest scale that covers the target share of the recent scores."""
         if self.radius.target is None or self.num_tests < self.radius.warm_up:
             return self.radius.start
-        recent = self.scores[-max(self.radius.warm_up, self.num_tests // 2) :]
+        recent = self.scores[-max(self.radius.warm_up, self.num_tests // 4) :]
         # The quantile of split conformal prediction: one score is still to come.
         rank = math.ceil(self.radius.target * (len(recent) + 1))
         return float(recent.kthvalue(min(rank, len(recent))).values)

@@ -35,9 +35,9 @@ EXACT_BASELINES = tuple(name for name in BASELINES if name != "independent-eps-g
 
 PRESETS: Mapping[str, Preset] = {
     "demo": Preset(
-        "20 tasks on 8x8 digits: does sharing pay, and does optimism? Under two minutes.",
-        WorldConfig(num_tasks=20),
-        num_rounds=150,
+        "16 tasks on 8x8 digits: does sharing pay, and does optimism? Under two minutes.",
+        WorldConfig(num_tasks=16),
+        num_rounds=100,
         agents=BASELINES,
         seeds=(0, 1, 2, 3, 4),
     ),
