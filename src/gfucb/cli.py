@@ -215,6 +215,8 @@ class ReproduceCommand:
     """Folder with data files, for claims that need some."""
     device: str = "cpu"
     """Where networks live."""
+    only_what_is_there: bool = False
+    """Make nothing: figure and verdicts of the pieces that are finished."""
 
     def __call__(self, console: Console) -> None:
         """Make what is missing, then print the verdicts."""
@@ -222,7 +224,14 @@ class ReproduceCommand:
         options = Options(self.seeds, self.quick, self.data_dir, self.device)
         num_pieces = len(entry.pieces(options))
         with progress(console, self.name, num_pieces) as advance:
-            verdicts = reproduce(self.name, entry, self.out, options, advance=advance)
+            verdicts = reproduce(
+                self.name,
+                entry,
+                self.out,
+                options,
+                advance=advance,
+                only_what_is_there=self.only_what_is_there,
+            )
         for verdict in verdicts:
             answer = "holds" if verdict.holds else "does not hold"
             console.print(f"{verdict.claim}: {answer}. {verdict.measured}", highlight=False)

@@ -112,7 +112,7 @@ def test_with_one_hot_features_and_one_task_pointwise_is_textbook_lsvi_ucb_to_th
         seed=3,
     )
     agent = EpisodicGFUCB(
-        1, 3, ONE_HOT, squared_radius=ConstantRadius(0.6**2), replan="every", seed=0
+        1, 3, ONE_HOT, squared_radius=ConstantRadius(0.6**2), ridge=1.0, replan="every"
     )
     textbook = TextbookLSVI(4, 2, 3, beta=0.6)
     everywhere = torch.zeros(4, dtype=torch.int64)
@@ -307,7 +307,7 @@ def test_the_joint_members_are_in_their_sets_and_promise_at_least_what_the_fit_d
 
 
 def test_perturbed_heads_have_the_covariance_of_perturbed_least_squares():
-    agent, _ = trained(backup=gfucb.Randomised(num_samples=4000), episodes=1)
+    agent, _ = trained(backup=gfucb.Randomised(num_samples=4000), episodes=1, ridge=1.0)
     agent.plan(
         linear_mdps(num_tasks=2, num_states=5, num_actions=3, seed=4).episode(2).offered()[1]
     )
@@ -437,6 +437,7 @@ def test_next_observations_teach_the_representation():
             world=world,
             representation=NeuralClass(small_network(6, 2)),
             next_targets=next_targets,
+            ridge=1.0,
             fit=gfucb.VariableProjection(steps=100, learning_rate=1e-2),
         )
         representation = agent.plans[0].center.representation

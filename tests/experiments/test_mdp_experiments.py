@@ -146,6 +146,18 @@ def test_a_reproduction_makes_only_what_is_missing_and_gives_the_same_bytes(tmp_
     assert len(pd.read_csv(out / "rows.csv")) == 2
 
 
+def test_what_is_there_can_be_shown_before_all_is_made(tmp_path):
+    calls: list[str] = []
+    out = tmp_path / "out"
+    with pytest.raises(RunFolderError, match="no finished piece"):
+        reproduce("names", small(calls), out, Options(), only_what_is_there=True)
+    reproduce("names", small(calls), out, Options())
+    (out / "pieces" / "three.csv").unlink()
+    reproduce("names", small(calls), out, Options(), only_what_is_there=True)
+    assert calls == ["one", "three"]
+    assert "1 of 2 pieces" in (out / "verdict.md").read_text()
+
+
 def test_a_folder_with_other_options_is_refused(tmp_path):
     reproduce("names", small([]), tmp_path / "out", Options())
     with pytest.raises(RunFolderError, match="other options"):

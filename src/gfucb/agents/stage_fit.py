@@ -192,6 +192,9 @@ class StageFit:
 
     def adopt(self, representation: Representation, example: Tensor) -> None:
         """Take a representation that was fitted elsewhere, for inputs like `example`."""
+        if isinstance(representation, LinearRepresentation):
+            # In the layout in which it will be restored: another one would be rounded otherwise.
+            representation = LinearRepresentation(representation.matrix.contiguous())
         self._present = replace(self.start(example), representation=representation)
 
     def data(self, memory: StageMemory, targets: Floats) -> MultitaskDataset:

@@ -86,8 +86,12 @@ def reproduce(
     options: Options,
     *,
     advance: Callable[[int], None] = lambda done: None,
+    only_what_is_there: bool = False,
 ) -> list[Verdict]:
-    """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces."""
+    """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces.
+
+    With `only_what_is_there` nothing is made, and the page says of how many pieces it speaks.
+    """
     torch.set_num_threads(1)
     asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
     _open(out, asked)
@@ -95,25 +99,33 @@ def reproduce(
     begin = time.process_time()
     for done, piece in enumerate(pieces, start=1):
         path = out / "pieces" / f"{piece.name}.csv"
-        if not path.exists():
+        if not path.exists() and not only_what_is_there:
             _write(path, _csv(piece.make()))
         advance(done)
-    tables = [pd.read_csv(out / "pieces" / f"{piece.name}.csv") for piece in pieces]
-    rows = pd.concat(tables, ignore_index=True)
+    paths = [out / "pieces" / f"{piece.name}.csv" for piece in pieces]
+    there = [path for path in paths if path.exists()]
+    if not there:
+        raise RunFolderError(f"there is no finished piece in {out}")
+    rows = pd.concat([pd.read_csv(path) for path in there], ignore_index=True)
     _write(out / "rows.csv", rows.to_csv(index=False))
     _draw(reproduction.figure(rows), out)
     verdicts = list(reproduction.verdicts(rows))
     _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
-    _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options))
+    note = "" if there == paths else f"*Made of {len(there)} of {len(paths)} pieces.*"
+    _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
     made = provenance_now() | {"cpu_seconds": round(time.process_time() - begin, 1)}
     earlier = _read(out / "provenance.json").get("made", [])
     _write(out / "provenance.json", _json({"asked": asked, "made": [*earlier, made]}))
     return verdicts
 
 
-def verdict_page(name: str, claim: str, verdicts: Iterable[Verdict], options: Options) -> str:
+def verdict_page(
+    name: str, claim: str, verdicts: Iterable[Verdict], options: Options, note: str = ""
+) -> str:
     """The verdicts as a page of text."""
     lines = [f"# {name}", "", claim, ""]
+    if note:
+        lines += [note, ""]
     if options.quick:
         lines += ["*A quick run: it shows that everything works, and claims nothing.*", ""]
     lines += ["| claim | measured | holds | margin |", "|---|---|---|---|"]

@@ -104,7 +104,7 @@ def final_regrets(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     """Regret at the end, [seed, agent]."""
     own = rows[rows["part"] == part]
     last = own[own["episode"] == own["episode"].max()]
-    return last.pivot(index="seed", columns="agent", values="cumulative_regret")
+    return last.pivot(index="seed", columns="agent", values="cumulative_regret").dropna()
 
 
 def ratio(values: Any, others: Any) -> tuple[float, float, float]:

@@ -176,6 +176,8 @@ def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
             bool((default["violations"] == 0).all()),
         ),
     ]
+    if rich.empty:
+        return found
     by_tasks = {m: rich[rich["num_tasks"] == m] for m in sorted(rich["num_tasks"].unique())}
     middle = 5 if 5 in by_tasks else max(by_tasks)
     there = int(by_tasks[middle]["there"].sum())
