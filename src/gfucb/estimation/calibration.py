@@ -30,7 +30,8 @@ class CalibratedRadius:
     Args:
         target: share of rewards within estimate +- scale sqrt(1 + w^2); None keeps `start`.
         start: the scale before `warm_up` rewards have come.
-        window: recent scores that count; at most a quarter of all, so that early errors are forgotten.
+        window: recent scores that count; at most a quarter of all, so that early errors are
+            forgotten.
         warm_up: rewards before the first calibration.
         factor: multiplies beta.
     """
