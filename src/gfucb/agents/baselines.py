@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -128,7 +128,7 @@ class EpsilonGreedy:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue the same lots with the same agent."""
         num_decisions = int(state["num_decisions"])
-        self.agent.load_state(_below("agent/", state))
+        self.agent.load_state(below("agent/", state))
         self.num_decisions = num_decisions
 
     def settings(self) -> dict[str, str]:
@@ -202,24 +202,16 @@ class Grouped:
 
     def diagnostics(self) -> Row:
         """Means over the groups of what their agents tell."""
-        told: dict[str, list[float]] = {}
-        for agent in self.agents:
-            for name, value in agent.diagnostics().items():
-                told.setdefault(name, []).append(float(value))
-        return {name: sum(values) / len(values) for name, values in told.items()}
+        return mean_diagnostics(self.agents)
 
     def state(self) -> dict[str, Tensor]:
         """The states of all groups, by group."""
-        return {
-            f"{group}/{name}": tensor
-            for group, agent in enumerate(self.agents)
-            for name, tensor in agent.state().items()
-        }
+        return numbered_states(self.agents)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Give each group its own."""
         for group, agent in enumerate(self.agents):
-            agent.load_state(_below(f"{group}/", state))
+            agent.load_state(below(f"{group}/", state))
 
     def settings(self) -> dict[str, str]:
         """The size of the groups and the settings of the first."""
@@ -230,7 +222,30 @@ class Grouped:
         return [(int(g), (groups == g).nonzero().squeeze(1)) for g in groups.unique()]
 
 
-def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+class _Told(Protocol):
+    def diagnostics(self) -> Row: ...
+    def state(self) -> dict[str, Tensor]: ...
+
+
+def mean_diagnostics(agents: Sequence[_Told]) -> Row:
+    """Means over agents of what they tell."""
+    told: dict[str, list[float]] = {}
+    for agent in agents:
+        for name, value in agent.diagnostics().items():
+            told.setdefault(name, []).append(float(value))
+    return {name: sum(values) / len(values) for name, values in told.items()}
+
+
+def numbered_states(agents: Sequence[_Told]) -> dict[str, Tensor]:
+    """The states of agents in one, each name below the number of its agent."""
+    return {
+        f"{number}/{name}": tensor
+        for number, agent in enumerate(agents)
+        for name, tensor in agent.state().items()
+    }
+
+
+def below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The entries whose names begin with `prefix`, without it."""
     return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gfucb.agents.doors import gradients_allowed, read_menu, read_rewards
 from gfucb.agents.gfucb import GFUCB
-from gfucb.agents.learner import Surprise
+from gfucb.agents.surprise import Surprise
 from gfucb.contracts import Promise, Row
 from gfucb.errors import InvalidInputError
 from gfucb.estimation import CalibratedRadius, VariableProjection

@@ -10,7 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.agents.baselines import random_actions
+from gfucb.agents.baselines import (
+    below,
+    mean_diagnostics,
+    numbered_states,
+    random_actions,
+)
 from gfucb.agents.doors import positive_count, read_menu
 from gfucb.agents.episodic_doors import read_stage, read_transitions
 from gfucb.agents.mdp import EpisodicGFUCB
@@ -134,7 +139,7 @@ class EpisodicEpsilonGreedy:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue the same lots with the same agent."""
         num_decisions = int(state["num_decisions"])
-        self.agent.load_state(_below("agent/", state))
+        self.agent.load_state(below("agent/", state))
         self.num_decisions = num_decisions
 
     def settings(self) -> dict[str, str]:
@@ -227,24 +232,16 @@ class EpisodicCopies:
 
     def diagnostics(self) -> Row:
         """Means over the copies of what they tell."""
-        told: dict[str, list[float]] = {}
-        for agent in self.agents:
-            for name, value in agent.diagnostics().items():
-                told.setdefault(name, []).append(float(value))
-        return {name: sum(values) / len(values) for name, values in told.items()}
+        return mean_diagnostics(self.agents)
 
     def state(self) -> dict[str, Tensor]:
         """The states of all copies, by task."""
-        return {
-            f"{task}/{name}": tensor
-            for task, agent in enumerate(self.agents)
-            for name, tensor in agent.state().items()
-        }
+        return numbered_states(self.agents)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Give each copy its own."""
         for task, agent in enumerate(self.agents):
-            agent.load_state(_below(f"{task}/", state))
+            agent.load_state(below(f"{task}/", state))
 
     def settings(self) -> dict[str, str]:
         """Those of the first copy, whose seed derives from that of all."""
@@ -356,7 +353,7 @@ class UCBVI:
         """Continue from there."""
         memories, values = [], []
         for stage in range(self.horizon):
-            own = _below(f"{stage}/", state)
+            own = below(f"{stage}/", state)
             values.append(own.pop("values").numpy())
             memories.append(StageMemory.of_state(self.num_tasks, own))
         self.plan_index = int(state["plan_index"])
@@ -374,8 +371,3 @@ class UCBVI:
 def _entries(tasks: Tensor) -> list[tuple[int, Tensor]]:
     """Entries of each task that is there."""
     return [(int(task), (tasks == task).nonzero().squeeze(1)) for task in tasks.unique()]
-
-
-def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The entries whose names begin with `prefix`, without it."""
-    return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
