@@ -3,7 +3,16 @@
 import pytest
 import torch
 
-from gfucb import GFUCB, Greedy, LastLayer, LogRadius, VariableProjection, multitask_greedy
+from gfucb import (
+    GFUCB,
+    EpsilonGreedy,
+    Greedy,
+    Grouped,
+    LastLayer,
+    LogRadius,
+    VariableProjection,
+    multitask_greedy,
+)
 from gfucb.agents.fleet import Fleet
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.errors import InvalidInputError
@@ -117,3 +126,38 @@ def test_bad_rounds_leave_no_trace():
             fleet.observe(decision, bad)
     assert fleet.num_fits == [0, 0, 0]
     assert all(not agent.state() for agent in fleet.disband())
+
+
+def test_groups_of_a_world_and_their_lots_are_those_of_grouped_agents():
+    def alone(num_tasks: int, seed: int) -> EpsilonGreedy:
+        agent = multitask_greedy(num_tasks, network(0), seed=seed, fit=QUICK)
+        return EpsilonGreedy(agent, epsilon=0.4, seed=seed)
+
+    expected = []
+    for seed, world in zip(SEEDS, worlds(), strict=True):
+        grouped = Grouped(4, alone, group_size=2, seed=seed)
+        expected.append(list(play(grouped, world, num_rounds=12)))
+    seeds = [random_stream(s, "group", g).initial_seed() for s in SEEDS for g in range(2)]
+    explorers = [alone(2, seed) for seed in seeds]
+    fleet = Fleet([explorer.agent for explorer in explorers])
+    together = play_together(fleet, worlds(), num_rounds=12, explorers=explorers)
+    for index, rows in enumerate(together):
+        for world, row in enumerate(rows):
+            for name in ("regret", "reward", "cumulative_regret", "fits"):
+                assert row[name] == pytest.approx(expected[world][index][name], abs=1e-12)
+
+
+def test_copies_that_do_not_fit_the_worlds_are_refused():
+    fleet = Fleet([make(seed) for seed in SEEDS])
+    with pytest.raises(InvalidInputError, match="3 copies of 4 tasks cannot play 2 worlds"):
+        next(play_together(fleet, worlds()[:2], num_rounds=1))
+
+
+def test_a_fleet_chooses_only_what_is_available():
+    fleet = Fleet([make(seed) for seed in SEEDS])
+    x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
+    available = torch.rand(3, 4, 5, generator=random_stream(1, "x")) < 0.3
+    available[..., 2] = True
+    decision = fleet.decide(x, available)
+    assert available.gather(2, decision.actions[..., None]).all()
+    assert decision.optimistic_values.isfinite().all()

@@ -6,9 +6,9 @@ from torch import nn
 
 from gfucb import FiniteClass, LinearClass, LinearRepresentation, NeuralClass, NeuralRepresentation
 from gfucb.errors import InvalidInputError
-from gfucb.functions.networks import SeededDropout, default_network, paper_network
+from gfucb.functions.networks import default_network, paper_network
 from gfucb.functions.representations import normalise
-from gfucb.seeding import global_randomness_from, random_stream
+from gfucb.seeding import random_stream
 
 
 def test_l2_normalisation_gives_unit_vectors_and_leaves_zero_alone():
@@ -91,15 +91,3 @@ def test_networks_depend_on_their_generator_only():
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_byte_dropout_drops_its_share_keeps_the_mean_and_rests_when_not_training():
-    layer, x = SeededDropout(0.25), torch.ones(1000, 1003)
-    with global_randomness_from(random_stream(0, "dropout")):
-        dropped = layer(x)
-    share = (dropped == 0).double().mean()
-    assert abs(share - 0.25) < 5 * math.sqrt(0.25 * 0.75 / x.numel())
-    assert len(dropped.unique()) == 2
-    assert dropped.max().item() == pytest.approx(4 / 3)
-    layer.eval()
-    assert torch.equal(layer(x), x)

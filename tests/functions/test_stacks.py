@@ -6,7 +6,8 @@ from torch import nn
 
 from gfucb.errors import InvalidInputError
 from gfucb.functions import NeuralRepresentation, features_of
-from gfucb.functions.networks import SeededDropout, default_network, seeded_dropouts
+from gfucb.functions.networks import default_network
+from gfucb.functions.seeded_layers import seeded_layers
 from gfucb.functions.stacks import NetworkStack
 from gfucb.seeding import random_stream
 
@@ -52,18 +53,10 @@ def test_running_statistics_cannot_be_stacked():
         NetworkStack([NeuralRepresentation(module)])
 
 
-def test_dropout_is_a_function_of_its_seed_alone_and_stacked():
-    layer, x = SeededDropout(0.25), torch.ones(40, 50)
-    layer.seed.fill_(7)
-    assert torch.equal(layer(x), layer(x))
-    other = SeededDropout(0.25)
-    other.seed.fill_(8)
-    assert not torch.equal(layer(x), other(x))
-    assert torch.equal(layer.eval()(x), x)
-
+def test_layers_that_act_by_lot_draw_the_same_alone_and_stacked():
     every = networks(2)
     for index, phi in enumerate(every):
-        for place, dropout in enumerate(seeded_dropouts(phi.module)):
+        for place, dropout in enumerate(seeded_layers(phi.module)):
             dropout.seed.fill_(10 * index + place)
     stack = NetworkStack(every)
     stack.module.train()

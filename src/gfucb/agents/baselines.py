@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gfucb.agents.doors import positive_count, read_feedback, read_menu
 from gfucb.agents.gfucb import GFUCB
-from gfucb.contracts import BanditAgent, Decision, Menu, Promise, Row
+from gfucb.contracts import BanditAgent, Decision, Promise, Row
 from gfucb.errors import InvalidInputError
 from gfucb.estimation import ConstantRadius
 from gfucb.functions import FiniteClass, IdentityRepresentation
@@ -64,7 +64,8 @@ class Uniform:
     def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
         """Choose by lot; see `GFUCB.decide` for the arguments."""
         menu = read_menu(candidates, tasks, available, num_tasks=self.num_tasks, device="cpu")
-        actions = random_actions(menu, random_stream(self.seed, "uniform", self.num_decisions))
+        generator = random_stream(self.seed, "uniform", self.num_decisions)
+        actions = random_actions(menu.available, generator)
         self.num_decisions += 1
         return menu.decision(actions, torch.zeros(len(actions), dtype=torch.float64))
 
@@ -104,13 +105,17 @@ class EpsilonGreedy:
     def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
         """Draw lots, then leave the agent no choice where they say so."""
         menu = read_menu(candidates, tasks, available, num_tasks=self.num_tasks, device="cpu")
-        generator = random_stream(self.seed, "explore", self.num_decisions)
-        lots = torch.rand(len(menu.tasks), generator=generator, dtype=torch.float64)
-        forced = menu.restricted_to(random_actions(menu, generator)).available
-        offered = torch.where((lots < self.epsilon)[:, None], forced, menu.available)
-        decision = self.agent.decide(menu.candidates, menu.tasks, offered)
+        decision = self.agent.decide(menu.candidates, menu.tasks, self.offered(menu.available))
         self.num_decisions += 1
         return decision
+
+    def offered(self, available: Tensor) -> Tensor:
+        """What is left to choose from [entry, action] of what is available [entry, action]."""
+        generator = random_stream(self.seed, "explore", self.num_decisions)
+        lots = torch.rand(len(available), generator=generator, dtype=torch.float64)
+        drawn = random_actions(available, generator)
+        forced = torch.zeros_like(available).scatter_(1, drawn[:, None], True)
+        return torch.where((lots < self.epsilon)[:, None], forced, available)
 
     def observe(self, decision: Decision, rewards: Any) -> None:
         """Pass the rewards on."""
@@ -250,7 +255,7 @@ def below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
 
-def random_actions(menu: Menu, generator: torch.Generator) -> Tensor:
-    """An available action by lot in each entry: [entry]."""
-    lots = torch.rand(menu.available.shape, generator=generator, dtype=torch.float64)
-    return menu.best_actions(lots.to(menu.available.device))
+def random_actions(available: Tensor, generator: torch.Generator) -> Tensor:
+    """An available action by lot in each entry: [entry, action] -> [entry]."""
+    lots = torch.rand(available.shape, generator=generator, dtype=torch.float64)
+    return lots.to(available.device).masked_fill(~available, -torch.inf).argmax(1)

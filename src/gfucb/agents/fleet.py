@@ -79,8 +79,11 @@ class Fleet:
         return len(self.agents)
 
     @gradients_allowed()
-    def decide(self, candidates: Tensor) -> FleetDecision:
-        """Choose for every task of every copy: candidates [copy, task, action, *input]."""
+    def decide(self, candidates: Tensor, available: Tensor | None = None) -> FleetDecision:
+        """Choose for every task of every copy: candidates [copy, task, action, *input].
+
+        `available` [copy, task, action] says which of them exist; by default all do.
+        """
         if tuple(candidates.shape[:2]) != (len(self), self.num_tasks):
             raise InvalidInputError(
                 "candidates must have the shape [copy, task, action, *input] with "
@@ -89,7 +92,7 @@ class Fleet:
         menu = read_menu(
             candidates.flatten(0, 1),
             None,
-            None,
+            None if available is None else available.flatten(0, 1),
             num_tasks=len(self) * self.num_tasks,
             device=self.device,
         )
@@ -100,6 +103,7 @@ class Fleet:
         features = belief.stack.features(by_copy).view(len(menu.tasks), actions_offered, -1)
         heads = belief.statistics.heads(penalty)
         means = offset + (features @ heads.unsqueeze(-1)).squeeze(-1)
+        means = means.masked_fill(~menu.available, -torch.inf)
         widths = inverse_squared_norms(
             ridge_cholesky(belief.statistics.grams, penalty.ridge), features
         )

@@ -111,7 +111,7 @@ class EpisodicEpsilonGreedy:
         menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
         generator = random_stream(self.seed, "explore", self.num_decisions)
         lots = torch.rand(len(menu.tasks), generator=generator, dtype=torch.float64)
-        drawn = random_actions(menu, generator)
+        drawn = random_actions(menu.available, generator)
         self.num_decisions += 1
         actions = torch.where(lots < self.epsilon, drawn, decision.actions)
         return menu.decision(actions, decision.optimistic_values)

@@ -65,7 +65,7 @@ class AdamFit:
         )
         with global_randomness_from(generator):
             for _ in range(self.epochs):
-                total = 0.0
+                total = torch.zeros((), dtype=torch.float64, device=heads.device)
                 for batch in torch.randperm(len(data), generator=generator).split(
                     self.batch_size or len(data)
                 ):
@@ -78,7 +78,7 @@ class AdamFit:
                     optimiser.step()
                     if penalty.norm_bound is not None:
                         shorten(heads, penalty.norm_bound)
-                    total += loss.item() * len(batch)
-                if self.stop_below is not None and total / len(data) <= self.stop_below:
+                    total += loss.detach() * len(batch)
+                if self.stop_below is not None and float(total) <= self.stop_below * len(data):
                     break
         representation.module.eval()

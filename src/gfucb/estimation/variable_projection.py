@@ -16,8 +16,8 @@ from gfucb.functions import (
     MultitaskDataset,
 )
 from gfucb.functions.heads import SMALLEST_LEFT_OUT
-from gfucb.functions.networks import seeded_dropout_names, seeded_dropouts
 from gfucb.functions.representations import train_on
+from gfucb.functions.seeded_layers import seed_names, seeded_layers
 from gfucb.functions.stacks import NetworkStack
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import global_randomness_from
@@ -69,12 +69,12 @@ class VariableProjection:
         module = representation.module
         weights = [p for p in module.parameters() if p.requires_grad]
         if weights and self.can_train(len(data), start.heads.shape[1]):
-            dropouts = seeded_dropouts(module)
-            plan = FitPlan.draw(self, data, len(dropouts), generator).to(data.inputs.device)
+            layers = seeded_layers(module)
+            plan = FitPlan.draw(self, data, len(layers), generator).to(data.inputs.device)
             optimiser = self.optimiser(weights)
             with global_randomness_from(generator):
                 for samples, present, seeds in plan:
-                    for layer, seed in zip(dropouts, seeds, strict=True):
+                    for layer, seed in zip(layers, seeds, strict=True):
                         layer.seed = seed
                     train_on(module, samples.numel())
                     inputs = self.shown(data.inputs[samples.flatten()], generator)
@@ -102,10 +102,10 @@ class VariableProjection:
 
         The data sets must have equal numbers of samples, task by task, and enough of them.
         """
-        dropouts = seeded_dropout_names(stack.module)
+        names = seed_names(stack.module)
         device = data[0].inputs.device
         plans = [
-            FitPlan.draw(self, own, len(dropouts), generator)
+            FitPlan.draw(self, own, len(names), generator)
             for own, generator in zip(data, generators, strict=True)
         ]
         inputs = torch.stack([own.inputs for own in data])
@@ -115,7 +115,7 @@ class VariableProjection:
         stack.module.train()
         with global_randomness_from(generators[0]):
             for samples, present, seeds in FitPlan.stack(plans).to(device):
-                for index, name in enumerate(dropouts):
+                for index, name in enumerate(names):
                     stack.buffers[name] = seeds[:, index]
                 chosen = inputs[rows, samples.flatten(1)]
                 if self.augment is not None:
@@ -172,14 +172,14 @@ class VariableProjection:
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """All lots of a fit, drawn beforehand: what each step looks at, and what it drops.
+    """All lots of a fit, drawn beforehand: what each step looks at, and the seeds of its layers.
 
     Batches are laid out by task, so that each task's heads can be solved at once.
 
     Attributes:
         samples: indices into the data, [step, task, slot].
         present: which of them count, [step, task, slot].
-        seeds: of the dropout layers, [step, layer].
+        seeds: of the layers that act by lot, [step, layer].
     """
 
     samples: Tensor
@@ -191,7 +191,7 @@ class FitPlan:
         cls,
         fit: VariableProjection,
         data: MultitaskDataset,
-        num_dropouts: int,
+        num_seeds: int,
         generator: torch.Generator,
     ) -> FitPlan:
         """A few random tasks a step, and of each a random window of its shuffled samples."""
@@ -209,7 +209,7 @@ class FitPlan:
         in_task = counts[tasks].unsqueeze(-1)
         slots = torch.arange(num_slots)
         places = ((windows * in_task).long() + slots) % in_task
-        seeds = torch.randint(2**62, (fit.steps, num_dropouts), generator=generator)
+        seeds = torch.randint(2**62, (fit.steps, num_seeds), generator=generator)
         return cls(order[starts[tasks].unsqueeze(-1) + places], slots < in_task, seeds)
 
     @classmethod

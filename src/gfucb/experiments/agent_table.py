@@ -181,26 +181,34 @@ def _alone(make: Callable[..., GFUCB]) -> AgentMaker:
 
 def _paper(optimism: Callable[[AgentConfig], FineTuning]) -> AgentMaker:
     """The paper's own procedure: its network, Adam at every round, fine-tuning."""
+    return lambda config, world, seed: paper_agent(config, world, seed, optimism(config))
 
-    def make(config: AgentConfig, world: BanditEnvironment, seed: int) -> BanditAgent:
-        if not isinstance(world, ImageBandit):
-            raise InvalidInputError("the paper's procedure has a CNN: it needs a world of images")
-        network = paper_network(world.data.images.shape[1:], random_stream(seed, "network"))
-        return GFUCB(
-            world.num_tasks,
-            NeuralClass(network, "l2"),
-            seed=seed,
-            # Paper: 200 epochs, always. We stop when the error is twice the noise: the rest is
-            # fitting noise, and nine tenths of the time.
-            fit=AdamFit(epochs=config.epochs, stop_below=2 * world.noise_scale**2),
-            squared_radius=ScaledRadius(LogRadius(), config.radius_scale),
-            optimism=optimism(config),
-            # Small enough to leave the paper's set, which has none, as it is.
-            ridge=1e-3,
-            refit_growth=1.0,
-        )
 
-    return make
+def paper_agent(
+    config: AgentConfig,
+    world: BanditEnvironment,
+    seed: int,
+    optimism: FineTuning,
+    device: str = "cpu",
+) -> GFUCB:
+    """The paper's network, its fit at every round and its radius; a reading of its optimism."""
+    if not isinstance(world, ImageBandit):
+        raise InvalidInputError("the paper's procedure has a CNN: it needs a world of images")
+    network = paper_network(world.data.images.shape[1:], random_stream(seed, "network"))
+    return GFUCB(
+        world.num_tasks,
+        NeuralClass(network, "l2"),
+        seed=seed,
+        # Paper: 200 epochs, always. We stop when the error is twice the noise: the rest is
+        # fitting noise, and nine tenths of the time.
+        fit=AdamFit(epochs=config.epochs, stop_below=2 * world.noise_scale**2),
+        squared_radius=ScaledRadius(LogRadius(), config.radius_scale),
+        optimism=optimism,
+        # Small enough to leave the paper's set, which has none, as it is.
+        ridge=1e-3,
+        refit_growth=1.0,
+        device=device,
+    )
 
 
 def _linucb(config: AgentConfig, world: BanditEnvironment, seed: int) -> BanditAgent:

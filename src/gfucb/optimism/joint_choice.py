@@ -49,6 +49,10 @@ def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float)
     An option with a mean of minus infinity does not exist; every group has one that does.
     """
     widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
+    if len(means) == 1:
+        values = means[0] + np.sqrt(widths[0])
+        best = values.argmax(keepdims=True)
+        return JointChoice(best, float(values[best[0]]), is_exact=True)
     # Differences below this share of the numbers at hand are rounding.
     size = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means)).max(1).sum()
     tolerance = ROUNDING * float(size + np.sqrt(widths.max(1).sum()))
