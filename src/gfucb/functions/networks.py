@@ -11,7 +11,8 @@ from gfucb.errors import InvalidInputError
 from gfucb.functions.seeded_layers import SeededDropout, SeededJitter
 from gfucb.seeding import global_randomness_from
 
-# Images at least this high and wide are worth convolving.
+# Inputs at least this high and wide are taken for images, and from the second size on convolved.
+SMALLEST_IMAGE_SIDE = 8
 SMALLEST_CONVOLVED_SIDE = 16
 
 
@@ -42,9 +43,9 @@ def default_network(
     convolutions; all else is flattened. Then a hidden layer, a residual one, and the features.
 
     What keeps it from learning its few samples by heart acts only while fitting, and was worth
-    more than any bonus: dropout (by default 0.3, and of inputs 0.1); for images jitter and less
-    dropout (0.1), on the assumption that an image pays the same when it is a little moved,
-    turned or resized. Where that is wrong, bring a network of your own.
+    more than any bonus: dropout (0.3 and of inputs 0.1; after convolutions 0.1) and, for inputs
+    of 8 x 8 and more, jitter: an image is assumed to pay the same when it is a little moved,
+    turned or resized. Where that is wrong, bring a network of your own, or flatten the inputs.
     """
     shape = tuple(input_shape)
     if not shape:
@@ -53,19 +54,20 @@ def default_network(
             "(for item numbers, a torch.nn.Embedding)"
         )
     with global_randomness_from(generator):
-        steady: nn.Module = nn.Identity()
-        if len(shape) in (2, 3) and min(shape[-2:]) >= SMALLEST_CONVOLVED_SIDE:
-            blurred: nn.Module = SeededJitter()
-            dropout = 0.1 if dropout is None else dropout
+        side = min(shape[-2:]) if len(shape) in (2, 3) else 0
+        blurred: list[nn.Module] = [SeededJitter()] if side >= SMALLEST_IMAGE_SIDE else []
+        if side >= SMALLEST_CONVOLVED_SIDE:
             trunk, width = convolutions(shape)
+            dropout = 0.1 if dropout is None else dropout
             # Without it one run in ten blew up on its first samples and did not recover.
-            steady = nn.LayerNorm(hidden)
+            steady: nn.Module = nn.LayerNorm(hidden)
         else:
-            blurred = SeededDropout(0.1)
-            dropout = 0.3 if dropout is None else dropout
+            blurred.append(SeededDropout(0.1))
             trunk, width = nn.Flatten(), int(torch.Size(shape).numel())
+            dropout = 0.3 if dropout is None else dropout
+            steady = nn.Identity()
         return nn.Sequential(
-            blurred,
+            *blurred,
             trunk,
             nn.Linear(width, hidden),
             steady,

@@ -38,7 +38,7 @@ GROUP_SIZES = (1, 5, 10)
 EPSILONS = (0.01, 0.05, 0.1)
 HEADLINE = 10  # actions
 PAPER_SEEDS = 3
-BLOCK = 20  # seeds in a piece
+BLOCK = 20  # seeds in a piece; fewer where there are many tasks
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def _lines(num_seeds: int, quick: bool) -> Iterator[tuple[Line, int]]:
         yield Line("gfucb", group_size), num_seeds
     yield Line("greedy"), num_seeds
     yield Line("oracle-ucb", 1), num_seeds
-    for epsilon in reversed(EPSILONS):
-        yield Line("eps-greedy", 1, epsilon=epsilon), num_seeds
     if not quick:
         yield Line("gfucb", 100, num_tasks=100), num_seeds
+    for epsilon in reversed(EPSILONS):
+        yield Line("eps-greedy", 1, epsilon=epsilon), num_seeds
     yield Line("paper"), min(num_seeds, PAPER_SEEDS)
     yield Line("literal-sum"), 1
     yield Line("literal-mean"), 1
@@ -108,8 +108,8 @@ def _pieces(options: Options) -> list[Piece]:
     sizes = QUICK if options.quick else Sizes()
     pieces = []
     for line, num_seeds in _lines(len(seeds), options.quick):
-        # What runs alone is a piece a seed; fleets take many seeds at once.
-        block = 1 if line.agent in TUNINGS else BLOCK
+        # What runs alone is a piece a seed; fleets take as many seeds as fill the device.
+        block = 1 if line.agent in TUNINGS else max(1, BLOCK // max(1, line.num_tasks // 50))
         for begin in range(0, num_seeds, block):
             own = seeds[begin : min(begin + block, num_seeds)]
             name = f"{line.name}-seeds={own[0]}-{own[-1]}"
