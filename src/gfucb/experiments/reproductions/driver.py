@@ -70,6 +70,9 @@ class Reproduction:
         figure: from all rows to the picture.
         verdicts: from all rows to what holds.
         config: settings worth recording, from the options.
+        choices: what was chosen where the claim leaves something open, in Markdown, no numbers
+            that are measured.
+        table: from all rows to more numbers for the page, in Markdown.
     """
 
     claim: str
@@ -77,6 +80,8 @@ class Reproduction:
     figure: Callable[[pd.DataFrame], Figure]
     verdicts: Callable[[pd.DataFrame], Sequence[Verdict]]
     config: Callable[[Options], dict[str, Any]] = field(default=lambda options: {})
+    choices: str = ""
+    table: Callable[[pd.DataFrame], str] = field(default=lambda rows: "")
 
 
 def reproduce(

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gfucb.experiments.reproductions.driver import Reproduction
+from gfucb.experiments.reproductions.fig2a import FIG2A
 from gfucb.experiments.reproductions.linear_mdp import LINEAR_MDP
 from gfucb.experiments.reproductions.lock import LOCK
 
-REPRODUCTIONS: Mapping[str, Reproduction] = {"lock": LOCK, "linear-mdp": LINEAR_MDP}
+REPRODUCTIONS: Mapping[str, Reproduction] = {
+    "fig2a": FIG2A,
+    "lock": LOCK,
+    "linear-mdp": LINEAR_MDP,
+}
