@@ -89,6 +89,24 @@ class Play:
         )
 
 
+# What the paper looks at when all is learned: ten tasks, or the one that pays digit / 10.
+SEEDS = (0, 1, 2, 3, 4)
+MILESTONES = (100, 200, 300, 600)
+
+
+Integers = tuple[int, ...]
+
+
+def learned_together(seeds: Integers = SEEDS, milestones: Integers = MILESTONES) -> Play:
+    """Ten tasks with distinct best digits."""
+    return Play(seeds, milestones, 10, "permutation")
+
+
+def learned_alone(seeds: Integers = SEEDS, milestones: Integers = MILESTONES) -> Play:
+    """One task, that pays digit / 10."""
+    return Play(seeds, milestones, 1, "tenths")
+
+
 @lru_cache(maxsize=4)
 def played(play: Play, source: Source) -> dict[tuple[int, int], ConfidenceSet]:
     """By seed and milestone, the agent's set: its fit, its data, its radius for a task alone."""
@@ -111,16 +129,24 @@ def first_samples(data: MultitaskDataset, count: int) -> MultitaskDataset:
     return first
 
 
-def paper_fit(data: MultitaskDataset, *, seed: int, epochs: int, device: str) -> ConfidenceSet:
+def paper_fit(
+    data: MultitaskDataset,
+    *,
+    seed: int,
+    epochs: int,
+    device: str,
+    first_part: int | None = FIRST_PART,
+) -> ConfidenceSet:
     """The paper's network fitted to a log by Adam, and the set it has around that fit.
 
-    The log comes in parts, each as long as all before it: the network has then seen the early
-    samples as often as an agent that fits anew while data comes in, at twice the cost of one fit.
+    The log comes in parts, each as long as all before it: the network begins each fit from the
+    one before, as an agent's does, at twice the cost of one fit. With `first_part` None it comes
+    in one.
     """
     agent = paper_agent(
         data.num_tasks, data.inputs.shape[1:], seed=seed, epochs=epochs, device=device
     )
-    start, end = 0, FIRST_PART
+    start, end = 0, first_part or len(data)
     while start < len(data):
         part = slice(start, min(end, len(data)))
         agent.learn(data.tasks[part], data.inputs[part], data.targets[part])
@@ -132,6 +158,19 @@ def features_on(phi: Representation, images: Tensor, device: str, *, unit: bool)
     """Features of images, there where the network lives; of length one if asked for."""
     features = features_of(phi, images.to(device))
     return normalise(features, "l2") if unit else features
+
+
+def offline_log(source: Source, seed: int, num_tasks: int, count: int) -> MultitaskDataset:
+    """Images drawn uniformly, one task after the other, and what they paid."""
+    world = Play((seed,), (1,), num_tasks).world(source, seed)
+    generator = random_stream(seed, "offline log")
+    chosen = torch.randint(len(world.data.labels), (count,), generator=generator)
+    noise = torch.randn(count, generator=generator, dtype=torch.float64)
+    tasks, images = torch.arange(count) % num_tasks, world.data.images[chosen]
+    rewards = world.reward_maps[tasks, world.data.labels[chosen]] + world.noise_scale * noise
+    data = MultitaskDataset(num_tasks, images.shape[1:], images.dtype, device=source.device)
+    data.append(tasks, images, rewards)
+    return data
 
 
 def with_radius(confidence_set: ConfidenceSet, squared_radius: float) -> ConfidenceSet:
