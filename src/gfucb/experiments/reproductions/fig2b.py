@@ -32,6 +32,7 @@ from gfucb.experiments.reproductions.played import (
     offline_log,
     paper_fit,
     with_radius,
+    with_tangents,
 )
 from gfucb.optimism import FineTuning
 
@@ -105,7 +106,7 @@ def our_rows(sizes: Sizes, source: Source, seed: int) -> Sequence[Row]:
         agent.learn(log.tasks[start:end], log.inputs[start:end], log.targets[start:end])
         start = end
         if end in sizes.grid:
-            fitted = agent.confidence_set(log.inputs[:1])
+            fitted = with_tangents(agent.confidence_set(log.inputs[:1]))
             for method, (radius, beta) in itertools.product(OURS, radii(end).items()):
                 around = with_radius(fitted, beta)
                 asked = ask_at_once(BATCHED[method], around, images.images, HEAD, truth)
@@ -182,7 +183,7 @@ def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
                     f"from {bonus[0]:.2g} with {line.index[0]} samples to {bonus[-1]:.2g} with "
                     f"{line.index[-1]}; it falls in {falls} of {len(bonus) - 1} steps",
                     bool(bonus[-1] < bonus[0]),
-                    f"{bonus[-1] / bonus[0]:.2g} of the first",
+                    f"{bonus[-1] / bonus[0]:.2f} of the first",
                 )
             )
     return found

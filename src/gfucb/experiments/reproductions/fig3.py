@@ -28,7 +28,7 @@ from gfucb.experiments.reproductions.played import (
     learned_alone,
     learned_together,
     mean_and_spread,
-    paper_fit,
+    paper_played,
     played,
 )
 from gfucb.experiments.summary import half_width
@@ -82,8 +82,8 @@ def setting_rows(
         learned = played(play, source)[seed, sizes.milestones[-1]]
         fits = {"default": learned.center.representation}
         if seed in seeds[: sizes.paper_seeds]:
-            fit = paper_fit(learned.data, seed=seed, epochs=sizes.epochs, device=source.device)
-            fits["paper"] = fit.center.representation
+            fitted = paper_played(play, source, seed, sizes.epochs)
+            fits["paper"] = fitted.center.representation
         for network, phi in fits.items():
             facts: dict[str, str | int] = {"setting": setting, "network": network, "seed": seed}
             rows += _rows_of(phi, source, sizes, facts, with_map=seed == seeds[0])
@@ -263,7 +263,8 @@ CHOICES = """\
   other entries. It is 1 when images of a digit have equal features and digits are orthogonal, and
   0 when all images look alike. *Nearest class mean*: those means are of images
   that worlds show.
-- The paper's network is fitted to the samples that our default agent chose, not to its own.
+- The paper's network is fitted, for 200 epochs at most, to the samples that our default agent
+  chose, not to its own.
 """
 
 FIG3 = Reproduction(

@@ -19,7 +19,9 @@ from gfucb.experiments.lockstep import play_together
 from gfucb.experiments.reproductions.driver import Options
 from gfucb.experiments.summary import half_width
 from gfucb.functions import ConfidenceSet, MultitaskDataset, Representation, features_of
+from gfucb.functions.gradients import WeightSketch
 from gfucb.functions.representations import normalise
+from gfucb.functions.tangents import TangentStatistics
 from gfucb.seeding import random_stream
 
 # The part of the digits that no world shows: one in so many, the last ones, by other writers.
@@ -154,6 +156,13 @@ def paper_fit(
     return agent.confidence_set(data.inputs[:1], asked=1)
 
 
+@lru_cache(maxsize=8)
+def paper_played(play: Play, source: Source, seed: int, epochs: int) -> ConfidenceSet:
+    """The paper's network, fitted in one go to all samples of a play."""
+    log = played(play, source)[seed, play.milestones[-1]].data
+    return paper_fit(log, seed=seed, epochs=epochs, device=source.device, first_part=None)
+
+
 def features_on(phi: Representation, images: Tensor, device: str, *, unit: bool) -> Tensor:
     """Features of images, there where the network lives; of length one if asked for."""
     features = features_of(phi, images.to(device))
@@ -176,6 +185,13 @@ def offline_log(source: Source, seed: int, num_tasks: int, count: int) -> Multit
 def with_radius(confidence_set: ConfidenceSet, squared_radius: float) -> ConfidenceSet:
     """The same set with another radius."""
     return replace(confidence_set, squared_radius=squared_radius)
+
+
+def with_tangents(confidence_set: ConfidenceSet) -> ConfidenceSet:
+    """The same set with the gradients of its data summed up, for solvers asked more than once."""
+    data, sketch = confidence_set.data, WeightSketch()
+    tangents = TangentStatistics.of(sketch, confidence_set.center, data.inputs, data.tasks)
+    return replace(confidence_set, center_tangents=tangents)
 
 
 def mean_and_spread(values: pd.Series, form: str) -> str:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from torch import Tensor
 
+from gfucb.agents import GFUCB
 from gfucb.contracts import Row
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.experiments.figures import STYLE
@@ -31,12 +32,11 @@ from gfucb.experiments.reproductions.played import (
     learned_alone,
     learned_together,
     mean_and_spread,
-    paper_fit,
+    paper_played,
     played,
 )
 from gfucb.experiments.summary import half_width
-from gfucb.functions import NeuralRepresentation, Representation
-from gfucb.functions.networks import default_network
+from gfucb.functions import Representation
 from gfucb.functions.representations import flat_inputs
 from gfucb.seeding import random_stream
 
@@ -109,20 +109,19 @@ def played_rows(setting: str, play: Play, sizes: Sizes, source: Source) -> Seque
 def paper_rows(setting: str, play: Play, sizes: Sizes, source: Source, seed: int) -> Sequence[Row]:
     """The paper's network, fitted to all samples that the default agent has chosen."""
     rounds = play.milestones[-1]
-    log = played(play, source)[seed, rounds].data
-    fit = paper_fit(log, seed=seed, epochs=sizes.epochs, device=source.device)
+    fitted = paper_played(play, source, seed, sizes.epochs)
     facts = _facts(setting, "paper", seed, rounds, rounds * play.num_tasks)
-    return list(_rows(facts, fit.center.representation, sizes, source))
+    return list(_rows(facts, fitted.center.representation, sizes, source))
 
 
 def reference_rows(sizes: Sizes, source: Source, seeds: tuple[int, ...]) -> Sequence[Row]:
     """What needs no bandit: the pixels themselves, and the default network as it begins."""
     rows = list(_rows(_facts(PIXELS, "none", seeds[0], 0, 0), flat_inputs, sizes, source))
-    shape = source.shown().images.shape[1:]
+    example = source.shown().images[:1].to(source.device)
     for seed in seeds:
-        module = default_network(shape, random_stream(seed, "network")).to(source.device).eval()
+        untrained = GFUCB(1, seed=seed, device=source.device).confidence_set(example).center
         facts = _facts(UNTRAINED, "default", seed, 0, 0)
-        rows += _rows(facts, NeuralRepresentation(module), sizes, source)
+        rows += _rows(facts, untrained.representation, sizes, source)
     return rows
 
 
@@ -368,8 +367,8 @@ CHOICES = """\
 - The representation is frozen after 100, 200, 300 and 600 rounds: 1000 to 6000 samples of ten tasks
   with distinct best digits. The single task pays digit / 10; it has one sample a round, and plays
   on to 6000 rounds on some seeds, so that it can be compared at equal rounds and at equal samples.
-- The paper's network is fitted to the samples that our default agent chose, not to its own. Our
-  network has 20 features where the paper's has 10.
+- The paper's network is fitted, for 200 epochs at most, to the samples that our default agent
+  chose, not to its own.
 - Raw pixels and the network before any training are what there is without a bandit.
 """
 

@@ -20,3 +20,5 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
     "lock": LOCK,
     "linear-mdp": LINEAR_MDP,
 }
+# What `all` means: the paper's own figures, as far as they are here.
+PAPER = tuple(name for name in ("fig1", "fig2a", "fig2b", "fig3", "probe") if name in REPRODUCTIONS)
