@@ -65,6 +65,19 @@ def test_rows_give_the_same_table_figure_and_verdicts_again(quick, name):
     assert len(widths) <= 1
 
 
+@pytest.mark.parametrize("name", PAPER)
+def test_what_is_there_can_be_shown_whatever_is_missing(quick, name):
+    entry, pieces = REPRODUCTIONS[name], sorted((quick(name) / "pieces").iterdir())
+    everything = len(entry.verdicts(pd.read_csv(quick(name) / "rows.csv")))
+    for piece in pieces:
+        rest = [pd.read_csv(other) for other in pieces if other != piece]
+        for tables in (rest, [pd.read_csv(piece)]):
+            rows = pd.concat(tables, ignore_index=True)
+            assert len(entry.verdicts(rows)) <= everything
+            entry.table(rows)
+            entry.figure(rows)
+
+
 def test_worlds_never_show_what_is_held_out():
     shown, held_out = DIGITS.shown(), DIGITS.held_out()
     assert len(shown.labels) + len(held_out.labels) == 1797

@@ -175,6 +175,8 @@ def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
     for method, (words, _) in LINES.items():
         for radius in (PRINTED, FIXED):
             line = curve(rows, method, radius)
+            if len(line) < 2:
+                continue
             bonus = line["bonus"].to_numpy(float)
             falls = int((np.diff(bonus) < 0).sum())
             found.append(
@@ -222,7 +224,7 @@ def _figure(rows: pd.DataFrame) -> Figure:
             error = curve(rows, OURS[0], radius)["error"]
             axes.plot(error.index, error, color="#777777", lw=1.4, ls=":")
             axes.set(xscale="log", yscale="log", xlabel="training samples n", title=radius)
-            axes.set_xlim(rows["samples"].min(), rows["samples"].max())
+            axes.margins(x=0.02)
             plain_numbers(axes, x=True, y=True)
         panels[0].set_ylabel("bonus of a test image\n(mean, ± one standard deviation)")
         _label_lines(panels[1], rows)
@@ -239,10 +241,14 @@ def _draw_line(axes: Axes, line: pd.DataFrame, method: str) -> None:
 
 
 def _label_lines(axes: Axes, rows: pd.DataFrame) -> None:
-    last = {method: curve(rows, method, FIXED).iloc[-1] for method in LINES}
-    ends = {words: (float(last[m]["bonus"]), colour) for m, (words, colour) in LINES.items()}
-    error = float(last[OURS[0]]["error"])
-    label_ends(axes, ends | {"error of our fit": (error, "#777777")})
+    ends = {}
+    for method, (words, colour) in LINES.items():
+        line = curve(rows, method, FIXED)
+        if len(line):
+            ends[words] = (float(line["bonus"].iloc[-1]), colour)
+        if len(line) and method == OURS[0]:
+            ends["error of our fit"] = (float(line["error"].iloc[-1]), "#777777")
+    label_ends(axes, ends)
 
 
 def _config(options: Options) -> dict[str, Any]:

@@ -165,6 +165,8 @@ def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
     found = []
     for network, words in NETWORKS.items():
         together, alone = (numbers_of(rows, "contrast", s, network) for s in PLAYS)
+        if together.empty or alone.empty:
+            continue
         accuracies = [numbers_of(rows, "accuracy", s, network) for s in PLAYS]
         wins = numbers_of(rows, "diagonal wins", "M = 10", network)
         difference = together - alone
@@ -216,7 +218,8 @@ def _figure(rows: pd.DataFrame) -> Figure:
 def _draw_map(axes: Axes, rows: pd.DataFrame, setting: str, network: str) -> Any:
     own = rows[(rows["quantity"] == "kernel") & (rows["setting"] == setting)]
     own = own[own["network"] == network]
-    values = own["value"].to_numpy(float).reshape(NUM_CLASSES, NUM_CLASSES)
+    values = np.full((NUM_CLASSES, NUM_CLASSES), np.nan)
+    values[own["row"].astype(int), own["column"].astype(int)] = own["value"]
     drawn = axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1)
     axes.set_xticks(range(NUM_CLASSES))
     axes.set_yticks(range(NUM_CLASSES))
@@ -231,6 +234,8 @@ def _draw_numbers(axes: Axes, rows: pd.DataFrame, quantity: str, network: str) -
     """Every seed, and the mean with its 95% interval."""
     for place, setting in enumerate(("single task", "M = 10")):
         values = numbers_of(rows, quantity, setting, network).to_numpy(float)
+        if len(values) == 0:
+            continue
         colour = COLOURS[setting]
         axes.plot(np.full(len(values), place), values, "o", ms=5, mew=0, alpha=0.4, color=colour)
         axes.errorbar(

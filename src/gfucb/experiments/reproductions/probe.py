@@ -209,21 +209,32 @@ def samples_needed(means: pd.Series, wanted: float = WANTED) -> str:
 
 def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
     most = int(rows["labels"].max())
-    together = accuracies(rows, TOGETHER, "default", most)
-    alone = accuracies(rows, ALONE, "default", most)
+    together, alone, paper = (
+        accuracies(rows, *key, most)
+        for key in ((TOGETHER, "default"), (ALONE, "default"), (TOGETHER, "paper"))
+    )
+    found = []
+    for words, table in (("our default network", together), ("the paper's network", paper)):
+        if len(table):
+            samples = int(table.columns.max())
+            setting = f"{words}, M = 10, {samples} samples, {most} labels"
+            found.append(_reaches(setting, table[samples]))
+    if len(together) and len(alone):
+        found += _compared(together, alone)
+    return found
+
+
+def _compared(together: pd.DataFrame, alone: pd.DataFrame) -> list[Verdict]:
+    """Ten tasks against one, at equal rounds and at equal samples: both [seed, samples]."""
     samples = int(together.columns.max())
-    rounds = samples // 10
-    last = together[samples]
-    paper = accuracies(rows, TOGETHER, "paper", most, samples)[samples]
+    rounds, last = samples // 10, together[samples]
     found = [
-        _reaches(f"our default network, M = 10, {samples} samples, {most} labels", last),
-        _reaches(f"the paper's network, M = 10, the same {samples} samples, {most} labels", paper),
         Verdict(
             f"our default network reaches 95% within {samples} bandit samples",
             f"{samples_needed(together.mean())} samples with M = 10, "
             f"{samples_needed(alone.mean())} with a single task",
             bool(together.mean().max() >= WANTED),
-        ),
+        )
     ]
     for count, words in ((rounds, f"after {rounds} rounds of both"), (samples, "at equal samples")):
         if count in alone:
@@ -286,11 +297,10 @@ def _figure(rows: pd.DataFrame) -> Figure:
 def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
     most = int(rows["labels"].max())
     for setting in (TOGETHER, ALONE):
-        table = accuracies(rows, setting, "default", most)
-        _draw_line(axes, table, COLOURS[setting])
+        _draw_line(axes, accuracies(rows, setting, "default", most), COLOURS[setting])
         paper = accuracies(rows, setting, "paper", most).mean()
         axes.plot(paper.index, paper, "s", ms=7, mfc="white", color=COLOURS[setting])
-    pixels = accuracies(rows, PIXELS, "none", most).to_numpy(float).mean()
+    pixels = float(rows[(rows["setting"] == PIXELS) & (rows["labels"] == most)]["accuracy"].mean())
     axes.axhline(pixels, color=COLOURS[PIXELS], lw=1.2, ls=":")
     axes.annotate(
         "raw pixels",
@@ -310,6 +320,8 @@ def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
 def _draw_by_labels(axes: Axes, rows: pd.DataFrame) -> None:
     for name in (UNTRAINED, PIXELS, ALONE, TOGETHER):
         own = _last(rows, name)
+        if own.empty:
+            continue
         table = own.pivot_table(index="seed", columns="labels", values="accuracy")
         _draw_line(axes, table, COLOURS[name], style=":" if name in (PIXELS, UNTRAINED) else "-")
     _draw_wanted(axes)
@@ -330,6 +342,8 @@ def _label_ends_of(rows: pd.DataFrame) -> dict[str, tuple[float, str]]:
     ends = {}
     for name in (UNTRAINED, PIXELS, ALONE, TOGETHER):
         own = _last(rows, name)
+        if own.empty:
+            continue
         height = float(own[own["labels"] == own["labels"].max()]["accuracy"].mean())
         samples = int(own["samples"].max())
         words = f"{name}, {samples} samples" if samples else name
@@ -338,6 +352,8 @@ def _label_ends_of(rows: pd.DataFrame) -> dict[str, tuple[float, str]]:
 
 
 def _draw_line(axes: Axes, table: pd.DataFrame, colour: str, style: str = "-") -> None:
+    if table.empty:
+        return
     mean = table.mean()
     spread = table.apply(lambda column: half_width(column.dropna().to_numpy(float)))
     axes.plot(mean.index, mean, f"o{style}", color=colour, lw=2, ms=4.5)
