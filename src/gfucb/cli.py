@@ -34,7 +34,7 @@ try:
     from gfucb.experiments.ratios import QUICK_SIZES, BenchSizes, Ratio, Setting
     from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
-    from gfucb.experiments.reproductions import PAPER, REPRODUCTIONS, Options, page, reproduce
+    from gfucb.experiments.reproductions import PAPER, REPRODUCTIONS, Options, page_of, reproduce
     from gfucb.experiments.summary import find_runs, load_rows, summarise
     from gfucb.terminal import (
         agents_table,
@@ -255,7 +255,7 @@ class PageCommand:
     def __call__(self, console: Console) -> None:
         """Compose and write."""
         _require_place(self.out)
-        self.out.write_text(page(self.results, self.out.parent))
+        self.out.write_text(page_of(self.results, self.out.parent))
         console.print(f"written: {self.out}", highlight=False)
 
 

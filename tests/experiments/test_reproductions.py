@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -14,7 +15,17 @@ import torch
 from gfucb import GFUCB
 from gfucb.cli import main
 from gfucb.estimation import LogRadius
-from gfucb.experiments.reproductions import PAPER, REPRODUCTIONS, fig2a, fig2b, fig3, page, probe
+from gfucb.experiments.reproductions import (
+    PAPER,
+    REPRODUCTIONS,
+    Options,
+    fig2a_rows,
+    fig2b,
+    fig3,
+    page_of,
+    probe,
+    probe_rows,
+)
 from gfucb.experiments.reproductions.bonuses import BATCHED, quality, replayed
 from gfucb.experiments.reproductions.played import (
     Play,
@@ -65,6 +76,14 @@ def test_rows_give_the_same_table_figure_and_verdicts_again(quick, name):
     assert len(widths) <= 1
 
 
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_pieces_have_names_of_their_own_and_can_be_made_elsewhere(name):
+    pieces = REPRODUCTIONS[name].pieces(Options())
+    assert len({piece.name for piece in pieces}) == len(pieces)
+    assert all(re.fullmatch(r"[\w=.-]+", piece.name) for piece in pieces)
+    assert len(pickle.loads(pickle.dumps([piece.make for piece in pieces]))) == len(pieces)
+
+
 @pytest.mark.parametrize("name", PAPER)
 def test_what_is_there_can_be_shown_whatever_is_missing(quick, name):
     entry, pieces = REPRODUCTIONS[name], sorted((quick(name) / "pieces").iterdir())
@@ -113,13 +132,13 @@ def test_the_default_agent_replayed_is_the_agent_that_played():
 def test_members_that_claim_to_be_in_the_set_are(quick):
     rows = pd.read_csv(quick("fig2a") / "rows.csv")
     points = rows[rows["part"] == "point"]
-    for method in (fig2a.CERTIFIED, fig2a.STABLE):
+    for method in (fig2a_rows.CERTIFIED, fig2a_rows.STABLE):
         own = points[points["method"] == method]
         assert len(own) and (own["distance"] <= 1 + 1e-6).all()
         assert (own["bonus"] >= 0).all()
     certified, heads = (
-        points[(points["method"] == method) & (points["radius"] == fig2a.PRINTED)]["bonus"]
-        for method in (fig2a.CERTIFIED, "last layer")
+        points[(points["method"] == method) & (points["radius"] == fig2a_rows.PRINTED)]["bonus"]
+        for method in (fig2a_rows.CERTIFIED, "last layer")
     )
     assert (certified.to_numpy() >= heads.to_numpy() - 1e-4).all()
 
@@ -135,7 +154,9 @@ def test_points_of_a_bonus_that_is_the_error_lie_on_the_line():
 
 
 def test_radii_of_figure_2_are_those_of_the_paper():
-    assert fig2a.squared_radius(fig2a.PRINTED, 200, None) == pytest.approx(1.85, abs=0.005)
+    assert fig2a_rows.squared_radius(fig2a_rows.PRINTED, 200, None) == pytest.approx(
+        1.85, abs=0.005
+    )
     assert fig2b.radii(20000) == {
         fig2b.PRINTED: LogRadius()(2000),
         fig2b.FIXED: LogRadius()(200),
@@ -205,9 +226,9 @@ def test_the_kernel_map_is_the_mean_of_all_inner_products():
 def test_a_probe_on_true_features_is_always_right_and_one_on_noise_is_not():
     labels = torch.arange(10).repeat(20)
     true = torch.nn.functional.one_hot(labels, 10).double()
-    assert probe.probe_accuracy(true[:100], labels[:100], true, labels) == 1
+    assert probe_rows.probe_accuracy(true[:100], labels[:100], true, labels) == 1
     noise = torch.randn(200, 10, generator=random_stream(0, "noise"), dtype=torch.float64)
-    assert probe.probe_accuracy(noise[:100], labels[:100], noise[100:], labels[100:]) < 0.35
+    assert probe_rows.probe_accuracy(noise[:100], labels[:100], noise[100:], labels[100:]) < 0.35
 
 
 def test_the_probe_is_the_logistic_regression_of_scikit_learn():
@@ -216,7 +237,7 @@ def test_the_probe_is_the_logistic_regression_of_scikit_learn():
 
     shown, test = DIGITS.shown(), DIGITS.held_out()
     pixels = [data.images.flatten(1).double() / 255 for data in (shown, test)]
-    mine = probe.probe_accuracy(pixels[0][:300], shown.labels[:300], pixels[1], test.labels)
+    mine = probe_rows.probe_accuracy(pixels[0][:300], shown.labels[:300], pixels[1], test.labels)
     scaler = StandardScaler().fit(pixels[0][:300].numpy())
     model = LogisticRegression(max_iter=500, tol=1e-8)
     model.fit(scaler.transform(pixels[0][:300].numpy()), shown.labels[:300].numpy())
@@ -249,7 +270,15 @@ def test_all_makes_the_figures_of_the_paper_in_a_folder_each(monkeypatch, tmp_pa
 
 
 def test_the_page_is_what_the_results_say():
-    assert (ROOT / "docs" / "reproduction.md").read_text() == page(ROOT / "results", ROOT / "docs")
+    text = (ROOT / "docs" / "reproduction.md").read_text()
+    assert text == page_of(ROOT / "results", ROOT / "docs")
+    for link in re.findall(r"\]\((?!#)(.+?)\)", text):
+        assert (ROOT / "docs" / link).exists()
+    titles = {
+        re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    }
+    assert set(re.findall(r"\]\(#(.+?)\)", text)) == titles
 
 
 def test_the_page_says_what_is_there_and_what_is_not(quick, tmp_path):
@@ -257,7 +286,7 @@ def test_the_page_says_what_is_there_and_what_is_not(quick, tmp_path):
     main(["page", "--results", str(folder), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text()
     assert "claims nothing" in text and REPRODUCTIONS["fig3"].choices.rstrip() in text
-    empty = page(tmp_path / "nothing", tmp_path)
+    empty = page_of(tmp_path / "nothing", tmp_path)
     assert empty.count("*Not there yet.*") == empty.count("\n## ") and "![" not in empty
     for picture in re.findall(r"!\[.*\]\((.+)\)", text):
         assert (tmp_path / picture).exists()
@@ -265,8 +294,8 @@ def test_the_page_says_what_is_there_and_what_is_not(quick, tmp_path):
 
 def test_a_page_of_changed_results_is_another_page(quick, tmp_path):
     shutil.copytree(quick("fig3"), tmp_path / "fig3")
-    before = page(tmp_path, tmp_path)
+    before = page_of(tmp_path, tmp_path)
     rows = json.loads((tmp_path / "fig3" / "provenance.json").read_text())
     rows["made"][0]["device"] = "an abacus"
     (tmp_path / "fig3" / "provenance.json").write_text(json.dumps(rows))
-    assert page(tmp_path, tmp_path) == before.replace(", cpu.*", ", an abacus.*")
+    assert page_of(tmp_path, tmp_path) == before.replace(", cpu.*", ", an abacus.*")

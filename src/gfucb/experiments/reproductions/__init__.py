@@ -7,7 +7,7 @@ from gfucb.experiments.reproductions.driver import (
     Verdict,
     reproduce,
 )
-from gfucb.experiments.reproductions.page import page
+from gfucb.experiments.reproductions.page import page_of
 from gfucb.experiments.reproductions.table import PAPER, REPRODUCTIONS
 
 __all__ = [
@@ -17,6 +17,6 @@ __all__ = [
     "Piece",
     "Reproduction",
     "Verdict",
-    "page",
+    "page_of",
     "reproduce",
 ]

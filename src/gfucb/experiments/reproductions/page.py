@@ -36,7 +36,7 @@ sections are claims about Algorithm 2, which the paper does not run.
 """
 
 
-def page(results: Path, folder: Path) -> str:
+def page_of(results: Path, folder: Path) -> str:
     """The document, to stand in `folder`, of what is found in `results`."""
     sections = [_section(name, results / name, folder) for name in TITLES]
     return "\n".join([INTRODUCTION, _overview(results), *sections])
