@@ -130,14 +130,14 @@ def _correlated(found: dict[str, float]) -> Verdict:
 def _figure(rows: pd.DataFrame) -> Figure:
     points = rows[rows["part"] == "point"]
     with rc_context(STYLE):
-        figure = Figure(figsize=(12.4, 5.3), layout="constrained")
+        figure = Figure(figsize=(12.4, 5.9), layout="constrained")
         panels = figure.subplots(2, len(DRAWN), sharex=True, sharey=True)
         for line, radius in zip(panels, (PRINTED, CALIBRATED), strict=True):
             for axes, (method, (words, colour)) in zip(line, DRAWN.items(), strict=True):
                 own = points[(points["method"] == method) & (points["radius"] == radius)]
                 _draw_points(axes, own, colour)
                 if radius == PRINTED:
-                    axes.set_title(words, fontsize=10, color=colour, fontweight="bold")
+                    axes.set_title(words, fontsize=10.5, color=colour, fontweight="bold", pad=20)
             line[0].set_ylabel(f"bonus, {radius}")
         for axes in panels[-1]:
             axes.set_xlabel("error of the fit")
@@ -160,14 +160,13 @@ def _draw_points(axes: Axes, own: pd.DataFrame, colour: str) -> None:
     axes.plot(error, bonus, "o", ms=4, mew=0, alpha=0.55, color=colour, clip_on=False)
     found = quality(own["error"], own["bonus"])
     axes.text(
-        0.96,
-        0.05,
-        f"{found['above']:.0%} above y = x\nrank correlation {found['correlation']:.2f}",
+        0.5,
+        1.02,
+        f"{found['above']:.0%} above, rank corr. {found['correlation']:.2f}",
         transform=axes.transAxes,
         fontsize=9,
-        ha="right",
+        ha="center",
         color="#333333",
-        bbox={"facecolor": "white", "alpha": 0.8, "lw": 0, "pad": 1.5},
     )
 
 
