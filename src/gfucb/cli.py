@@ -34,7 +34,7 @@ try:
     from gfucb.experiments.ratios import QUICK_SIZES, BenchSizes, Ratio, Setting
     from gfucb.experiments.records import read_config, run
     from gfucb.experiments.report import write_report
-    from gfucb.experiments.reproductions import REPRODUCTIONS, Options, reproduce
+    from gfucb.experiments.reproductions import PAPER, REPRODUCTIONS, Options, page_of, reproduce
     from gfucb.experiments.summary import find_runs, load_rows, summarise
     from gfucb.terminal import (
         agents_table,
@@ -57,7 +57,8 @@ gfucb: many related decision problems, each learning from all
   gfucb compare   several agents on the same seeds: a table and a figure with 95% bands
   gfucb run       one agent, one seed: rows.csv, one row a round
   gfucb report    a folder of runs as one self-contained page
-  gfucb reproduce a claim, its figure and a verdict: lock, linear-mdp
+  gfucb reproduce a claim, its figure and a verdict: fig2a, fig2b, fig3, probe, lock, linear-mdp
+  gfucb page      what was reproduced, as one document
   gfucb theory    what the theory promises for a class and a size, as printed and as it holds
   gfucb audit     replay runs with a known truth: did they keep those promises?
   gfucb bench     what decisions, rounds, tasks and fleets cost, as ratios
@@ -204,9 +205,9 @@ class ReproduceCommand:
     """
 
     name: Annotated[str, tyro.conf.Positional]
-    """Which claim; an unknown name lists the known ones."""
+    """Which claim, or `all` for the paper's figures; an unknown name lists the known ones."""
     out: Path
-    """Folder for the results."""
+    """Folder for the results; of `all`, for a folder each."""
     seeds: tuple[int, ...] | None = None
     """Which seeds, instead of those of the claim."""
     quick: bool = False
@@ -220,6 +221,10 @@ class ReproduceCommand:
 
     def __call__(self, console: Console) -> None:
         """Make what is missing, then print the verdicts."""
+        if self.name == "all":
+            for name in PAPER:
+                replace(self, name=name, out=self.out / name)(console)
+            return
         entry = lookup(REPRODUCTIONS, self.name, "reproduction")
         options = Options(self.seeds, self.quick, self.data_dir, self.device)
         num_pieces = len(entry.pieces(options))
@@ -236,6 +241,22 @@ class ReproduceCommand:
             answer = "holds" if verdict.holds else "does not hold"
             console.print(f"{verdict.claim}: {answer}. {verdict.measured}", highlight=False)
         console.print(f"figure: {self.out / 'figure.png'}", highlight=False)
+
+
+@dataclass(frozen=True)
+class PageCommand:
+    """Write one document of all reproductions: pictures, verdicts, choices, provenance."""
+
+    results: Path = Path("results")
+    """Where the folders of the reproductions are."""
+    out: Path = Path("docs/reproduction.md")
+    """The document."""
+
+    def __call__(self, console: Console) -> None:
+        """Compose and write."""
+        _require_place(self.out)
+        self.out.write_text(page_of(self.results, self.out.parent))
+        console.print(f"written: {self.out}", highlight=False)
 
 
 def _run(
@@ -425,6 +446,7 @@ Command = (
     | CompareCommand
     | CompareMDPCommand
     | ReproduceCommand
+    | PageCommand
     | ReportCommand
     | TheoryCommand
     | AuditCommand
@@ -464,6 +486,7 @@ def parse(words: list[str]) -> Command:
         "compare": lambda: CompareCommand(out=tyro.MISSING),
         "report": lambda: ReportCommand(folder=tyro.MISSING),
         "reproduce": lambda: ReproduceCommand(name=tyro.MISSING, out=tyro.MISSING),
+        "page": PageCommand,
         "theory": TheoryCommand,
         "audit": lambda: AuditCommand(folder=tyro.MISSING),
         "bench": lambda: BenchCommand(sizes=QUICK_SIZES) if "--quick" in rest else BenchCommand(),

@@ -1,6 +1,5 @@
 """Runs, comparisons and reproductions of episodic MDPs."""
 
-import json
 from dataclasses import replace
 from itertools import islice
 
@@ -19,7 +18,6 @@ from gfucb.experiments.mdp_config import (
 )
 from gfucb.experiments.mdp_runner import play_episodes
 from gfucb.experiments.reproductions import (
-    REPRODUCTIONS,
     Options,
     Piece,
     Reproduction,
@@ -101,16 +99,6 @@ def test_run_takes_presets_of_mdps_and_names_unknown_agents(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["run", "--preset", "lock", "--agent.name", "ucb1", "--out", str(tmp_path / "x")])
     assert "gfucb-mdp, gfucb-mdp-joint" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", REPRODUCTIONS)
-def test_every_reproduction_has_a_quick_version(tmp_path, name, capsys):
-    main(["reproduce", name, "--quick", "--out", str(tmp_path / "out")])
-    for file in ("rows.csv", "figure.png", "figure.svg", "verdict.md", "verdict.json"):
-        assert (tmp_path / "out" / file).stat().st_size > 100, file
-    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
-    assert provenance["asked"]["quick"] and provenance["made"][0]["commit"] is not None
-    assert "claims nothing" in (tmp_path / "out" / "verdict.md").read_text()
 
 
 def small(calls):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -180,33 +180,50 @@ def _alone(make: Callable[..., GFUCB]) -> AgentMaker:
 
 
 def _paper(optimism: Callable[[AgentConfig], FineTuning]) -> AgentMaker:
-    """The paper's own procedure: its network, Adam at every round, fine-tuning."""
-    return lambda config, world, seed: paper_agent(config, world, seed, optimism(config))
+    """The paper's own procedure in a world of images."""
+
+    def make(config: AgentConfig, world: BanditEnvironment, seed: int) -> BanditAgent:
+        if not isinstance(world, ImageBandit):
+            raise InvalidInputError("the paper's procedure has a CNN: it needs a world of images")
+        return paper_agent(
+            world.num_tasks,
+            world.data.images.shape[1:],
+            seed=seed,
+            noise_scale=world.noise_scale,
+            epochs=config.epochs,
+            squared_radius=ScaledRadius(LogRadius(), config.radius_scale),
+            optimism=optimism(config),
+        )
+
+    return make
 
 
 def paper_agent(
-    config: AgentConfig,
-    world: BanditEnvironment,
+    num_tasks: int,
+    image_shape: Sequence[int],
+    *,
     seed: int,
-    optimism: FineTuning,
+    noise_scale: float = 0.01,
+    epochs: int = 200,
+    squared_radius: SquaredRadius | None = None,
+    optimism: OptimismSolver | None = None,
+    refit_growth: float = 1.0,
     device: str = "cpu",
 ) -> GFUCB:
-    """The paper's network, its fit at every round and its radius; a reading of its optimism."""
-    if not isinstance(world, ImageBandit):
-        raise InvalidInputError("the paper's procedure has a CNN: it needs a world of images")
-    network = paper_network(world.data.images.shape[1:], random_stream(seed, "network"))
+    """The paper's own procedure: its network, Adam at every round, fine-tuning."""
+    network = paper_network(image_shape, random_stream(seed, "network"))
     return GFUCB(
-        world.num_tasks,
+        num_tasks,
         NeuralClass(network, "l2"),
         seed=seed,
         # Paper: 200 epochs, always. We stop when the error is twice the noise: the rest is
         # fitting noise, and nine tenths of the time.
-        fit=AdamFit(epochs=config.epochs, stop_below=2 * world.noise_scale**2),
-        squared_radius=ScaledRadius(LogRadius(), config.radius_scale),
-        optimism=optimism,
+        fit=AdamFit(epochs=epochs, stop_below=2 * noise_scale**2),
+        squared_radius=squared_radius or LogRadius(),
+        optimism=optimism or FineTuning.stable(),
         # Small enough to leave the paper's set, which has none, as it is.
         ridge=1e-3,
-        refit_growth=1.0,
+        refit_growth=refit_growth,
         device=device,
     )
 

@@ -7,6 +7,16 @@ from gfucb.experiments.reproductions.driver import (
     Verdict,
     reproduce,
 )
-from gfucb.experiments.reproductions.table import REPRODUCTIONS
+from gfucb.experiments.reproductions.page import page_of
+from gfucb.experiments.reproductions.table import PAPER, REPRODUCTIONS
 
-__all__ = ["REPRODUCTIONS", "Options", "Piece", "Reproduction", "Verdict", "reproduce"]
+__all__ = [
+    "PAPER",
+    "REPRODUCTIONS",
+    "Options",
+    "Piece",
+    "Reproduction",
+    "Verdict",
+    "page_of",
+    "reproduce",
+]

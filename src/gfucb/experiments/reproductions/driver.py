@@ -22,6 +22,7 @@ from matplotlib.figure import Figure
 
 from gfucb.contracts import Row
 from gfucb.errors import RunFolderError
+from gfucb.experiments.ratios import device_name
 from gfucb.experiments.records import provenance_now
 
 
@@ -70,6 +71,9 @@ class Reproduction:
         figure: from all rows to the picture.
         verdicts: from all rows to what holds.
         config: settings worth recording, from the options.
+        choices: what was chosen where the claim leaves something open, in Markdown, no numbers
+            that are measured.
+        table: from all rows to more numbers for the page, in Markdown.
     """
 
     claim: str
@@ -77,6 +81,8 @@ class Reproduction:
     figure: Callable[[pd.DataFrame], Figure]
     verdicts: Callable[[pd.DataFrame], Sequence[Verdict]]
     config: Callable[[Options], dict[str, Any]] = field(default=lambda options: {})
+    choices: str = ""
+    table: Callable[[pd.DataFrame], str] = field(default=lambda rows: "")
 
 
 def reproduce(
@@ -94,15 +100,17 @@ def reproduce(
     """
     torch.set_num_threads(1)
     asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
+    del asked["data_dir"]  # where data lies is no part of the question
     _open(out, asked)
     pieces = reproduction.pieces(options)
+    paths = [out / "pieces" / f"{piece.name}.csv" for piece in pieces]
+    before = sum(path.exists() for path in paths)
     begin = time.process_time()
     for done, piece in enumerate(pieces, start=1):
         path = out / "pieces" / f"{piece.name}.csv"
         if not path.exists() and not only_what_is_there:
             _write(path, _csv(piece.make()))
         advance(done)
-    paths = [out / "pieces" / f"{piece.name}.csv" for piece in pieces]
     there = [path for path in paths if path.exists()]
     if not there:
         raise RunFolderError(f"there is no finished piece in {out}")
@@ -113,7 +121,12 @@ def reproduce(
     _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
     note = "" if there == paths else f"*Made of {len(there)} of {len(paths)} pieces.*"
     _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
-    made = provenance_now() | {"cpu_seconds": round(time.process_time() - begin, 1)}
+    made = provenance_now() | {
+        "pieces": len(there) - before,
+        "cpu_seconds": round(time.process_time() - begin, 1),
+    }
+    if options.device != "cpu" and made["pieces"]:
+        made["device"] = device_name(options.device)
     earlier = _read(out / "provenance.json").get("made", [])
     _write(out / "provenance.json", _json({"asked": asked, "made": [*earlier, made]}))
     return verdicts
@@ -141,7 +154,8 @@ def _open(out: Path, asked: dict[str, Any]) -> None:
     """Refuse a folder that holds something else; note what was asked for."""
     provenance = out / "provenance.json"
     if provenance.exists():
-        there = _read(provenance).get("asked")
+        there = _read(provenance).get("asked", {})
+        there.pop("data_dir", None)
         if there != asked:
             raise RunFolderError(
                 f"{out} holds a reproduction made with other options: {there}, not {asked}; "

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from scipy import stats
 
 from gfucb.agents import GFUCB, EpsilonGreedy, multitask_greedy
 from gfucb.agents.fleet import Fleet
-from gfucb.contracts import Row
+from gfucb.contracts import BanditAgent, Row
 from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
 from gfucb.experiments.agent_table import make_agent, paper_agent
 from gfucb.experiments.config import AgentConfig
@@ -188,15 +187,22 @@ def _single_rounds(
     options: Options,
 ) -> Iterator[list[float]]:
     """The same for agents that no fleet takes."""
-    config = AgentConfig(name=line.agent, epochs=sizes.epochs)
     if line.agent in TUNINGS:
-        optimism = TUNINGS[line.agent](sizes.tuning_iterations)
-        agents: list[Any] = [
-            paper_agent(config, world, seed, optimism, options.device)
+        agents: list[BanditAgent] = [
+            paper_agent(
+                line.num_tasks,
+                world.data.images.shape[1:],
+                seed=seed,
+                noise_scale=world.noise_scale,
+                epochs=sizes.epochs,
+                optimism=TUNINGS[line.agent](sizes.tuning_iterations),
+                device=options.device,
+            )
             for world, seed in zip(worlds, seeds, strict=True)
         ]
         num_rounds = sizes.paper_rounds
     else:
+        config = AgentConfig(name=line.agent)
         agents = [make_agent(config, w, seed) for w, seed in zip(worlds, seeds, strict=True)]
         num_rounds = sizes.num_rounds
     runs = [

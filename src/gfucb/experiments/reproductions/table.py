@@ -6,11 +6,21 @@ from collections.abc import Mapping
 
 from gfucb.experiments.reproductions.driver import Reproduction
 from gfucb.experiments.reproductions.fig1 import FIG1
+from gfucb.experiments.reproductions.fig2a import FIG2A
+from gfucb.experiments.reproductions.fig2b import FIG2B
+from gfucb.experiments.reproductions.fig3 import FIG3
 from gfucb.experiments.reproductions.linear_mdp import LINEAR_MDP
 from gfucb.experiments.reproductions.lock import LOCK
+from gfucb.experiments.reproductions.probe import PROBE
 
 REPRODUCTIONS: Mapping[str, Reproduction] = {
     "fig1": FIG1,
+    "fig2a": FIG2A,
+    "fig2b": FIG2B,
+    "fig3": FIG3,
+    "probe": PROBE,
     "lock": LOCK,
     "linear-mdp": LINEAR_MDP,
 }
+# What `all` means: the paper's own figures.
+PAPER = ("fig1", "fig2a", "fig2b", "fig3", "probe")

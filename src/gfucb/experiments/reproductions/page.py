@@ -1,0 +1,113 @@
+"""All reproductions as one document: numbers from their folders, prose from beside the code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gfucb.experiments.reproductions.driver import Reproduction
+from gfucb.experiments.reproductions.table import REPRODUCTIONS
+
+TITLES = {
+    "fig1": "Figure 1: regret",
+    "fig2a": "Figure 2(a): bonus against error",
+    "fig2b": "Figure 2(b): bonus against samples",
+    "fig3": "Figure 3: what the representation knows of digits",
+    "probe": "A linear layer on the representation",
+    "lock": "Algorithm 2 on combination locks",
+    "linear-mdp": "Linear MDPs",
+}
+INTRODUCTION = """\
+# The paper's experiments, made anew
+
+Claim by claim: what was measured, whether it holds, by how much, and what was chosen where the
+paper is silent. The paper (Lu, Zhao, Du and Huang 2022, arXiv 2205.15701) has no public code and
+prints no numbers beside its pictures, so it is its sentences that are tested. Each section is made
+by one command, `gfucb reproduce NAME --data-dir FOLDER --out results/NAME`; FOLDER holds MNIST.
+`gfucb reproduce all --data-dir FOLDER --out results` makes the paper's figures. The last two
+sections are claims about Algorithm 2, which the paper does not run.
+
+*This page is written by `gfucb page` from `results/`: no number in it is typed.*
+"""
+
+
+def page_of(results: Path, folder: Path) -> str:
+    """The document, to stand in `folder`, of what is found in `results`."""
+    sections = [_section(name, results / name, folder) for name in TITLES]
+    return "\n".join([INTRODUCTION, _overview(results), *sections])
+
+
+def _overview(results: Path) -> str:
+    """How many claims of each section hold."""
+    lines = ["| section | claims that hold |", "|---|---|"]
+    for name, title in TITLES.items():
+        folder = results / name
+        if (folder / "verdict.json").exists():
+            verdicts = _read(folder / "verdict.json")
+            told = f"{sum(v['holds'] for v in verdicts)} of {len(verdicts)}"
+        else:
+            told = "not there yet"
+        lines.append(f"| [{title}](#{_anchor(title)}) | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def _section(name: str, folder: Path, beside: Path) -> str:
+    entry = REPRODUCTIONS.get(name)
+    parts = [f"## {TITLES[name]}"]
+    if entry is not None and (folder / "verdict.md").exists():
+        parts += _found(name, entry, folder, beside)
+    else:
+        parts += [entry.claim] if entry is not None else []
+        parts.append("*Not there yet.*")
+    if entry is not None and entry.choices:
+        parts.append("What was chosen where the paper is silent:\n\n" + entry.choices.rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def _found(name: str, entry: Reproduction, folder: Path, beside: Path) -> list[str]:
+    """Claim, picture, verdicts, further numbers, provenance."""
+    _title, claim, *verdicts, _made_by = (folder / "verdict.md").read_text().strip().split("\n\n")
+    picture = Path(os.path.relpath(folder / "figure.png", beside)).as_posix()
+    parts = [claim, f"![{TITLES[name]}]({picture})", *verdicts]
+    table = entry.table(pd.read_csv(folder / "rows.csv"))
+    if table:
+        parts.append(table)
+    return [*parts, _provenance(name, _read(folder / "provenance.json"))]
+
+
+def _provenance(name: str, provenance: Mapping[str, Any]) -> str:
+    """Which command, code and machine made the pieces; calls that only drew are left out."""
+    asked = provenance["asked"]
+    flags = "".join(f" --{flag}" for flag in ("quick",) if asked[flag])
+    if asked["device"] != "cpu":
+        flags += f" --device {asked['device']}"
+    if asked["seeds"]:
+        flags += " --seeds " + " ".join(map(str, asked["seeds"]))
+    makers = []
+    for made in provenance["made"]:
+        if made.get("pieces", 1):
+            commit = (made["commit"] or "unknown")[:10]
+            changed = ", with changes" if made["uncommitted_changes"] else ""
+            versions = made["versions"]
+            told = (
+                f"commit {commit}{changed}, torch {versions['torch']}, numpy {versions['numpy']}, "
+                f"Python {made['python']}, {made['device']}"
+            )
+            if told not in makers:
+                makers.append(told)
+    return f"*Made by `gfucb reproduce {name}{flags}`: {'; '.join(makers)}.*"
+
+
+def _anchor(title: str) -> str:
+    """The name a title has in links, as Markdown readers make it."""
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text())
