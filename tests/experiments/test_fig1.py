@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from gfucb.cli import main
-from gfucb.experiments.reproductions.fig1 import FIG1, Line, best_epsilon, final_regrets
+from gfucb.experiments.reproductions.fig1 import FIG1, best_epsilon, final_regrets
+from gfucb.experiments.reproductions.fig1_rows import Line
 
 LINES = {
     Line("gfucb", 10): 10.0,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,204 +14,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from gfucb.agents import GFUCB, EpsilonGreedy, multitask_greedy
-from gfucb.agents.fleet import Fleet
-from gfucb.contracts import BanditAgent, Row
-from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
-from gfucb.experiments.agent_table import make_agent, paper_agent
-from gfucb.experiments.config import AgentConfig
 from gfucb.experiments.figures import STYLE
-from gfucb.experiments.lockstep import play_together
-from gfucb.experiments.reproductions.driver import Options, Piece, Reproduction, Verdict
-from gfucb.experiments.runner import play
+from gfucb.experiments.reproductions.drawing import label_ends
+from gfucb.experiments.reproductions.driver import Options, Reproduction, Verdict
+from gfucb.experiments.reproductions.fig1_rows import (
+    EPSILONS,
+    GROUP_SIZES,
+    HEADLINE,
+    Line,
+    pieces,
+    sizes_of,
+)
 from gfucb.experiments.summary import half_width
-from gfucb.optimism import FineTuning
 from gfucb.seeding import random_stream
-
-# Choices were made on seeds from 2000 on.
-SEEDS = tuple(range(200, 220))
-NUM_TASKS = 10
-GROUP_SIZES = (1, 5, 10)
-EPSILONS = (0.01, 0.05, 0.1)
-HEADLINE = 10  # actions
-PAPER_SEEDS = 3
-BLOCK = 20  # seeds in a piece; fewer where there are many tasks
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How long runs are, and how much of the paper's procedure is done in a round."""
-
-    num_rounds: int = 600
-    stride: int = 20
-    epochs: int = 200
-    tuning_iterations: int = 200
-    paper_rounds: int = 600
-
-
-QUICK = Sizes(num_rounds=12, stride=2, epochs=3, tuning_iterations=3, paper_rounds=4)
-
-
-@dataclass(frozen=True)
-class Line:
-    """One curve of the figure: who plays, in groups of how many of how many tasks, of K actions."""
-
-    agent: str
-    group_size: int = NUM_TASKS
-    num_actions: int = HEADLINE
-    num_tasks: int = NUM_TASKS
-    epsilon: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """A name for its piece."""
-        chance = f"-eps={self.epsilon}" if self.epsilon else ""
-        return f"{self.agent}{chance}-M={self.group_size}-K={self.num_actions}"
-
-
-FLEETS: dict[str, Callable[..., GFUCB]] = {
-    "gfucb": GFUCB,
-    "greedy": multitask_greedy,
-    "eps-greedy": multitask_greedy,
-}
-TUNINGS: dict[str, Callable[[int], FineTuning]] = {
-    "paper": FineTuning.stable,
-    "literal-sum": FineTuning.literal_sum,
-    "literal-mean": FineTuning.literal_mean,
-}
-
-
-def _lines(num_seeds: int, quick: bool) -> Iterator[tuple[Line, int]]:
-    """Every curve, and on how many seeds it is drawn; the most telling first."""
-    for group_size in reversed(GROUP_SIZES):
-        yield Line("gfucb", group_size), num_seeds
-    yield Line("greedy"), num_seeds
-    yield Line("oracle-ucb", 1), num_seeds
-    if not quick:
-        yield Line("gfucb", 100, num_tasks=100), num_seeds
-    for epsilon in reversed(EPSILONS):
-        yield Line("eps-greedy", 1, epsilon=epsilon), num_seeds
-    yield Line("paper"), min(num_seeds, PAPER_SEEDS)
-    yield Line("literal-sum"), 1
-    yield Line("literal-mean"), 1
-    for num_actions in (5, 2):
-        for group_size in reversed(GROUP_SIZES):
-            yield Line("gfucb", group_size, num_actions), num_seeds
-        yield Line("greedy", num_actions=num_actions), num_seeds
-
-
-def _pieces(options: Options) -> list[Piece]:
-    seeds = options.seeds or ((0, 1) if options.quick else SEEDS)
-    sizes = QUICK if options.quick else Sizes()
-    pieces = []
-    for line, num_seeds in _lines(len(seeds), options.quick):
-        # What runs alone is a piece a seed; fleets take as many seeds as fill the device.
-        block = 1 if line.agent in TUNINGS else max(1, BLOCK // max(1, line.num_tasks // 50))
-        for begin in range(0, num_seeds, block):
-            own = seeds[begin : min(begin + block, num_seeds)]
-            name = f"{line.name}-seeds={own[0]}-{own[-1]}"
-            pieces.append(Piece(name, partial(_play, line, own, sizes, options)))
-    return pieces
-
-
-def _images(options: Options) -> LabelledImages:
-    return load_digits() if options.quick else load_mnist(options.data_dir)
-
-
-def _play(line: Line, seeds: Sequence[int], sizes: Sizes, options: Options) -> list[Row]:
-    """The runs of a curve on some seeds: a row every `stride` rounds.
-
-    `seconds` is the wall time of one seed's run until then; runs of a fleet share it equally.
-    """
-    images = _images(options)
-    worlds = [
-        ImageBandit(images, num_tasks=line.num_tasks, num_actions=line.num_actions, seed=seed)
-        for seed in seeds
-    ]
-    begun = time.perf_counter()
-    if line.agent in FLEETS:
-        rounds = _fleet_rounds(line, seeds, worlds, sizes, options)
-    else:
-        rounds = _single_rounds(line, seeds, worlds, sizes, options)
-    rows: list[Row] = []
-    for round_index, regrets in enumerate(rounds, start=1):
-        if round_index % sizes.stride == 0:
-            seconds = (time.perf_counter() - begun) / len(seeds)
-            facts: Row = {
-                "agent": line.agent,
-                "epsilon": line.epsilon,
-                "group_size": line.group_size,
-                "num_actions": line.num_actions,
-                "round": round_index,
-            }
-            rows += [
-                {**facts, "seed": seed, "regret": round(regret, 4), "seconds": round(seconds, 2)}
-                for seed, regret in zip(seeds, regrets, strict=True)
-            ]
-    return rows
-
-
-def _fleet_rounds(
-    line: Line,
-    seeds: Sequence[int],
-    worlds: Sequence[ImageBandit],
-    sizes: Sizes,
-    options: Options,
-) -> Iterator[list[float]]:
-    """The cumulative regret of every world, round by round; all groups of all seeds at once."""
-    groups = line.num_tasks // line.group_size
-    own_seeds = [
-        random_stream(seed, "group", group).initial_seed() if groups > 1 else seed
-        for seed in seeds
-        for group in range(groups)
-    ]
-    make = FLEETS[line.agent]
-    agents = [make(line.group_size, seed=seed, device=options.device) for seed in own_seeds]
-    explorers = [
-        EpsilonGreedy(agent, epsilon=line.epsilon, seed=seed)
-        for agent, seed in zip(agents, own_seeds, strict=True)
-        if line.epsilon > 0
-    ]
-    played = play_together(Fleet(agents), worlds, num_rounds=sizes.num_rounds, explorers=explorers)
-    for rows in played:
-        yield [float(row["cumulative_regret"]) for row in rows]
-
-
-def _single_rounds(
-    line: Line,
-    seeds: Sequence[int],
-    worlds: Sequence[ImageBandit],
-    sizes: Sizes,
-    options: Options,
-) -> Iterator[list[float]]:
-    """The same for agents that no fleet takes."""
-    if line.agent in TUNINGS:
-        agents: list[BanditAgent] = [
-            paper_agent(
-                line.num_tasks,
-                world.data.images.shape[1:],
-                seed=seed,
-                noise_scale=world.noise_scale,
-                epochs=sizes.epochs,
-                optimism=TUNINGS[line.agent](sizes.tuning_iterations),
-                device=options.device,
-            )
-            for world, seed in zip(worlds, seeds, strict=True)
-        ]
-        num_rounds = sizes.paper_rounds
-    else:
-        config = AgentConfig(name=line.agent)
-        agents = [make_agent(config, w, seed) for w, seed in zip(worlds, seeds, strict=True)]
-        num_rounds = sizes.num_rounds
-    runs = [
-        play(agent, world, num_rounds=num_rounds, reads_truth=line.agent == "oracle-ucb")
-        for agent, world in zip(agents, worlds, strict=True)
-    ]
-    for rows in zip(*runs, strict=True):
-        yield [float(row["cumulative_regret"]) for row in rows]
-
-
-# --- what was measured ---------------------------------------------------------------------------
 
 
 def _of(rows: pd.DataFrame, line: Line) -> pd.DataFrame:
@@ -356,8 +169,6 @@ def _mean(values: pd.Series) -> str:
     return f"{array.mean():.3g} ± {half_width(array):.2g}"
 
 
-# --- the picture ---------------------------------------------------------------------------------
-
 STYLES: dict[Line, tuple[str, str, str]] = {
     Line("eps-greedy", 1, epsilon=0.1): ("#009e73", "-", "ε-greedy alone (0.1)"),
     Line("gfucb", 1): ("#f0a860", "-", "GFUCB, M = 1"),
@@ -382,19 +193,14 @@ def _figure(rows: pd.DataFrame) -> Figure:
         return figure
 
 
-def _curve(rows: pd.DataFrame, line: Line) -> pd.DataFrame:
-    """Regret by round and seed."""
-    return _of(rows, line).pivot(index="round", columns="seed", values="regret")
-
-
 def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
     styles = dict(STYLES)
     best = Line("eps-greedy", 1, epsilon=best_epsilon(rows))
     if best not in styles:
         styles[best] = ("#009e73", "--", f"ε-greedy alone ({best.epsilon:g}, best)")
-    ends = []
+    ends = {}
     for line, (colour, dashes, words) in styles.items():
-        table = _curve(rows, line)
+        table = _of(rows, line).pivot(index="round", columns="seed", values="regret")
         if table.empty:
             continue
         mean = table.mean(axis=1)
@@ -404,31 +210,12 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
             axes.fill_between(
                 table.index, mean - spread, mean + spread, color=colour, alpha=0.18, lw=0
             )
-        ends.append((float(mean.iloc[-1]), int(table.index[-1]), words, colour, table.shape[1]))
-    _label_ends(axes, ends)
-    axes.set(xlabel="steps", ylabel="cumulative regret of a task", ylim=(0, None))
+        ends[words] = (float(mean.iloc[-1]), colour)
+    axes.set(xlabel="steps", ylabel="cumulative regret of a task")
     axes.set_xlim(0, int(rows["round"].max()))
+    axes.set_ylim(0, 1.05 * max((end for end, _ in ends.values()), default=1.0))
+    label_ends(axes, ends)
     axes.set_title("ten tasks in groups of M, K = 10; mean and 95% band", fontsize=10)
-
-
-def _label_ends(axes: Axes, ends: list[tuple[float, int, str, str, int]]) -> None:
-    """Names beside the ends of their curves, moved apart where they would overlap."""
-    top = 1.05 * max(end[0] for end in ends)
-    axes.set_ylim(0, top)
-    gap, height = 0.058 * top, -np.inf
-    for value, _, words, colour, _ in sorted(ends):
-        height = max(value, height + gap)
-        axes.annotate(
-            words,
-            (1.0, height),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=8.5,
-            annotation_clip=False,
-        )
 
 
 def _draw_actions(axes: Axes, rows: pd.DataFrame) -> None:
@@ -456,7 +243,8 @@ def _draw_actions(axes: Axes, rows: pd.DataFrame) -> None:
         )
     axes.set(xlabel="tasks that share, M", ylabel="final regret of a task", ylim=(0, None))
     axes.set_xticks(list(GROUP_SIZES))
-    axes.legend(frameon=False)
+    if axes.has_data():
+        axes.legend(frameon=False)
     axes.set_title("by number of actions", fontsize=10)
 
 
@@ -486,10 +274,62 @@ def _seconds(rows: pd.DataFrame, line: Line) -> float:
     return float(ends["seconds"].mean())
 
 
+def _table(rows: pd.DataFrame) -> str:
+    """Regret and wall time of every curve with ten actions."""
+    lines = [
+        "| | M | regret of a task | rounds | seeds | seconds a run |",
+        "|---|---|---|---|---|---|",
+    ]
+    ten = rows[rows["num_actions"] == HEADLINE]
+    for key, own in ten.groupby(["agent", "epsilon", "group_size"], sort=False):
+        agent, epsilon, group_size = str(key[0]), float(str(key[1])), key[2]
+        last = int(own["round"].max())
+        ends = own[own["round"] == last]
+        words = f"{NAMES[agent]} ({epsilon:g})" if epsilon else NAMES[agent]
+        lines.append(
+            f"| {words} | {group_size} | {_mean(ends['regret'])} | {last} | {len(ends)} | "
+            f"{ends['seconds'].mean():.3g} |"
+        )
+    return "\n".join(lines)
+
+
+NAMES = {
+    "gfucb": "GFUCB",
+    "greedy": "multitask greedy",
+    "eps-greedy": "independent ε-greedy",
+    "oracle-ucb": "UCB on the true representation",
+    "paper": "the paper's procedure, stable",
+    "literal-sum": "the paper's procedure as printed, sum",
+    "literal-mean": "the paper's procedure as printed, mean",
+}
+
+
+def _config(options: Options) -> dict[str, Any]:
+    return {"sizes": asdict(sizes_of(options))}
+
+
+CHOICES = """\
+- Ten tasks in groups of M that share nothing with each other; all curves of a seed see the same
+  images and the same noise. Regret is the mean over the tasks. M = 100 has 100 tasks of its own.
+- K is not given: any ten images, digits may repeat; five and two for comparison, where contexts
+  explore by themselves. Task i pays a permutation of 0, 0.1, .. 0.9, with distinct best digits.
+- Independent ε-greedy has the same network and fit as GFUCB; besides ε = 0.1 the best of a grid,
+  chosen on these very seeds, in its favour. Multitask greedy, which the paper leaves out,
+  tells what sharing does from what optimism does.
+- The paper's procedure: its network, Adam at every round until the error is twice the noise or for
+  200 epochs, then 200 steps of fine-tuning; the *stable* version returns the best member of the
+  set, the literal ones the last iterate. It is played for M = 10 only.
+- The ordering is tested by one-sided t-tests of paired differences at 0.05 / 3.
+- Seconds are wall time on the device named below; runs of a fleet share theirs equally.
+"""
+
 FIG1 = Reproduction(
-    "Cumulative regret of ten tasks falls as more of them share a representation: M = 10 below "
-    "M = 5 below M = 1 below independent epsilon-greedy.",
-    _pieces,
+    "Figure 1: the cumulative regret of ten tasks falls as more of them share a representation: "
+    "M = 10 below M = 5 below M = 1 below independent ε-greedy.",
+    pieces,
     _figure,
     _verdicts,
+    _config,
+    choices=CHOICES,
+    table=_table,
 )

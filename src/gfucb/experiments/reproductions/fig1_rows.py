@@ -1,0 +1,208 @@
+"""The runs behind Figure 1: ten tasks in groups of one, five and ten, and strong baselines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from gfucb.agents import GFUCB, EpsilonGreedy, multitask_greedy
+from gfucb.agents.fleet import Fleet
+from gfucb.contracts import BanditAgent, Row
+from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
+from gfucb.experiments.agent_table import make_agent, paper_agent
+from gfucb.experiments.config import AgentConfig
+from gfucb.experiments.lockstep import play_together
+from gfucb.experiments.reproductions.driver import Options, Piece
+from gfucb.experiments.runner import play
+from gfucb.optimism import FineTuning
+from gfucb.seeding import random_stream
+
+# Choices were made on seeds from 2000 on.
+SEEDS = tuple(range(200, 220))
+NUM_TASKS = 10
+GROUP_SIZES = (1, 5, 10)
+EPSILONS = (0.01, 0.05, 0.1)
+HEADLINE = 10  # actions
+PAPER_SEEDS = 3
+BLOCK = 20  # seeds in a piece; fewer where there are many tasks
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long runs are, and how much of the paper's procedure is done in a round."""
+
+    num_rounds: int = 600
+    stride: int = 20
+    epochs: int = 200
+    tuning_iterations: int = 200
+    paper_rounds: int = 600
+
+
+QUICK = Sizes(num_rounds=12, stride=2, epochs=3, tuning_iterations=3, paper_rounds=4)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve of the figure: who plays, in groups of how many of how many tasks, of K actions."""
+
+    agent: str
+    group_size: int = NUM_TASKS
+    num_actions: int = HEADLINE
+    num_tasks: int = NUM_TASKS
+    epsilon: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """A name for its piece."""
+        chance = f"-eps={self.epsilon}" if self.epsilon else ""
+        return f"{self.agent}{chance}-M={self.group_size}-K={self.num_actions}"
+
+
+FLEETS: dict[str, Callable[..., GFUCB]] = {
+    "gfucb": GFUCB,
+    "greedy": multitask_greedy,
+    "eps-greedy": multitask_greedy,
+}
+TUNINGS: dict[str, Callable[[int], FineTuning]] = {
+    "paper": FineTuning.stable,
+    "literal-sum": FineTuning.literal_sum,
+    "literal-mean": FineTuning.literal_mean,
+}
+
+
+def _lines(num_seeds: int, quick: bool) -> Iterator[tuple[Line, int]]:
+    """Every curve, and on how many seeds it is drawn; the most telling first."""
+    for group_size in reversed(GROUP_SIZES):
+        yield Line("gfucb", group_size), num_seeds
+    yield Line("greedy"), num_seeds
+    yield Line("oracle-ucb", 1), num_seeds
+    if not quick:
+        yield Line("gfucb", 100, num_tasks=100), num_seeds
+    for epsilon in reversed(EPSILONS):
+        yield Line("eps-greedy", 1, epsilon=epsilon), num_seeds
+    yield Line("paper"), min(num_seeds, PAPER_SEEDS)
+    yield Line("literal-sum"), 1
+    yield Line("literal-mean"), 1
+    for num_actions in (5, 2):
+        for group_size in reversed(GROUP_SIZES):
+            yield Line("gfucb", group_size, num_actions), num_seeds
+        yield Line("greedy", num_actions=num_actions), num_seeds
+
+
+def pieces(options: Options) -> list[Piece]:
+    """Every curve in parts, the most telling first."""
+    seeds = options.seeds or ((0, 1) if options.quick else SEEDS)
+    sizes = sizes_of(options)
+    made = []
+    for line, num_seeds in _lines(len(seeds), options.quick):
+        # What runs alone is a piece a seed; fleets take as many seeds as fill the device.
+        block = 1 if line.agent in TUNINGS else max(1, BLOCK // max(1, line.num_tasks // 50))
+        for begin in range(0, num_seeds, block):
+            own = seeds[begin : min(begin + block, num_seeds)]
+            name = f"{line.name}-seeds={own[0]}-{own[-1]}"
+            made.append(Piece(name, partial(_play, line, own, sizes, options)))
+    return made
+
+
+def sizes_of(options: Options) -> Sizes:
+    """How long runs are."""
+    return QUICK if options.quick else Sizes()
+
+
+def _images(options: Options) -> LabelledImages:
+    return load_digits() if options.quick else load_mnist(options.data_dir)
+
+
+def _play(line: Line, seeds: Sequence[int], sizes: Sizes, options: Options) -> list[Row]:
+    """The runs of a curve on some seeds: a row every `stride` rounds.
+
+    `seconds` is the wall time of one seed's run until then; runs of a fleet share it equally.
+    """
+    images = _images(options)
+    worlds = [
+        ImageBandit(images, num_tasks=line.num_tasks, num_actions=line.num_actions, seed=seed)
+        for seed in seeds
+    ]
+    begun = time.perf_counter()
+    if line.agent in FLEETS:
+        rounds = _fleet_rounds(line, seeds, worlds, sizes, options)
+    else:
+        rounds = _single_rounds(line, seeds, worlds, sizes, options)
+    rows: list[Row] = []
+    for round_index, regrets in enumerate(rounds, start=1):
+        if round_index % sizes.stride == 0:
+            seconds = (time.perf_counter() - begun) / len(seeds)
+            facts: Row = {
+                "agent": line.agent,
+                "epsilon": line.epsilon,
+                "group_size": line.group_size,
+                "num_actions": line.num_actions,
+                "round": round_index,
+            }
+            rows += [
+                {**facts, "seed": seed, "regret": round(regret, 4), "seconds": round(seconds, 2)}
+                for seed, regret in zip(seeds, regrets, strict=True)
+            ]
+    return rows
+
+
+def _fleet_rounds(
+    line: Line,
+    seeds: Sequence[int],
+    worlds: Sequence[ImageBandit],
+    sizes: Sizes,
+    options: Options,
+) -> Iterator[list[float]]:
+    """The cumulative regret of every world, round by round; all groups of all seeds at once."""
+    groups = line.num_tasks // line.group_size
+    own_seeds = [
+        random_stream(seed, "group", group).initial_seed() if groups > 1 else seed
+        for seed in seeds
+        for group in range(groups)
+    ]
+    make = FLEETS[line.agent]
+    agents = [make(line.group_size, seed=seed, device=options.device) for seed in own_seeds]
+    explorers = [
+        EpsilonGreedy(agent, epsilon=line.epsilon, seed=seed)
+        for agent, seed in zip(agents, own_seeds, strict=True)
+        if line.epsilon > 0
+    ]
+    played = play_together(Fleet(agents), worlds, num_rounds=sizes.num_rounds, explorers=explorers)
+    for rows in played:
+        yield [float(row["cumulative_regret"]) for row in rows]
+
+
+def _single_rounds(
+    line: Line,
+    seeds: Sequence[int],
+    worlds: Sequence[ImageBandit],
+    sizes: Sizes,
+    options: Options,
+) -> Iterator[list[float]]:
+    """The same for agents that no fleet takes."""
+    if line.agent in TUNINGS:
+        agents: list[BanditAgent] = [
+            paper_agent(
+                line.num_tasks,
+                world.data.images.shape[1:],
+                seed=seed,
+                noise_scale=world.noise_scale,
+                epochs=sizes.epochs,
+                optimism=TUNINGS[line.agent](sizes.tuning_iterations),
+                device=options.device,
+            )
+            for world, seed in zip(worlds, seeds, strict=True)
+        ]
+        num_rounds = sizes.paper_rounds
+    else:
+        config = AgentConfig(name=line.agent)
+        agents = [make_agent(config, w, seed) for w, seed in zip(worlds, seeds, strict=True)]
+        num_rounds = sizes.num_rounds
+    runs = [
+        play(agent, world, num_rounds=num_rounds, reads_truth=line.agent == "oracle-ucb")
+        for agent, world in zip(agents, worlds, strict=True)
+    ]
+    for rows in zip(*runs, strict=True):
+        yield [float(row["cumulative_regret"]) for row in rows]
