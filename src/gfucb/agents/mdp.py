@@ -13,6 +13,7 @@ from gfucb.agents.backups import Backup, Pointwise, Randomised, StagePlan
 from gfucb.agents.backups import Literal as LiteralBackup
 from gfucb.agents.doors import gradients_allowed, positive_count, read_menu
 from gfucb.agents.episodic_doors import read_stage, read_transitions
+from gfucb.agents.further_targets import FurtherTargets
 from gfucb.agents.gfucb import (
     check_offset,
     default_fit,
@@ -83,7 +84,9 @@ class EpisodicGFUCB:
             some stage has that many times the samples; `every` before every episode.
         refit_growth: at a plan, phi is fitted anew if the data of the stage has grown by this.
         share_stages: one phi for all stages, fitted to the targets of the plan before.
-        next_targets: networks also learn to predict so many directions of the next observation.
+        next_targets: networks also learn to predict so many directions of the next observation,
+            and rewards; 0 for neither.
+        warm_start: begin a fit of a network at the one before, not at its first weights.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class EpisodicGFUCB:
         refit_growth: float | None = None,
         share_stages: bool = False,
         next_targets: int = 0,
+        warm_start: bool = True,
     ) -> None:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.horizon = positive_count(horizon, "horizon")
@@ -127,6 +131,7 @@ class EpisodicGFUCB:
             offset=check_offset(offset),
             refit_growth=default_growth(self.representation_class, refit_growth),
             next_targets=next_targets,
+            warm_start=warm_start,
         )
         self.plan_index = 0
         self._forget()
@@ -254,12 +259,14 @@ class EpisodicGFUCB:
         else:
             # Paper: one phi a stage. Shared, it is fitted to the targets of the plan before: those
             # of this one need it.
+            seen = [memory for memory in self.memories if len(memory)]
+            further = FurtherTargets.of(seen, self.settings_of_fits.next_targets)
             parts = [
-                self.fits[stage].data(memory, self._stage_targets(stage))
+                self.fits[stage].data(memory, self._stage_targets(stage), further)
                 for stage, memory in enumerate(self.memories)
                 if len(memory)
             ]
-            start = first.start(example)
+            start = first.start_of_fit(example)
             data = pooled(parts)
             heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
             generator = random_stream(first.seed, "fit", first.num_fits)
@@ -383,6 +390,7 @@ class EpisodicGFUCB:
             "refit_growth": str(fits.refit_growth),
             "share_stages": str(self.share_stages),
             "next_targets": str(fits.next_targets),
+            "warm_start": str(fits.warm_start),
             "fit": type(fits.fit).__name__,
         }
 

@@ -38,6 +38,9 @@ class VariableProjection:
     While tasks have fewer samples than features, heads fit their own data whatever phi is and
     the residual says nothing about phi; held-out errors still do.
 
+    Further targets of the data (`MultitaskDataset.also_told`) are predicted along, each by heads of
+    its own, at little cost: the matrices are the same.
+
     Phi is left alone while there are fewer samples than features.
     Each step looks at a few random tasks and at most `samples_per_task` of each, so the cost
     of a fit, steps * batch_size samples, does not grow with the data.
@@ -79,7 +82,7 @@ class VariableProjection:
                     train_on(module, samples.numel())
                     inputs = self.shown(data.inputs[samples.flatten()], generator)
                     features = representation(inputs).unflatten(0, samples.shape)
-                    targets = data.targets[samples] - start.offset
+                    targets = _all_targets(data, samples, start.offset)
                     errors = self.errors(
                         features.to(torch.float64), targets, present, penalty.ridge
                     )
@@ -124,7 +127,7 @@ class VariableProjection:
                 features = stack(chosen).unflatten(1, samples.shape[1:])
                 errors = self.errors(
                     features.flatten(0, 1).to(torch.float64),
-                    targets[rows, samples.flatten(1)].view(-1, samples.shape[-1]),
+                    targets[rows, samples.flatten(1)].view(-1, samples.shape[-1], 1),
                     present.flatten(0, 1),
                     ridge,
                 )
@@ -155,19 +158,33 @@ class VariableProjection:
         return inputs if self.augment is None else self.augment(inputs, generator)
 
     def errors(self, features: Tensor, targets: Tensor, present: Tensor, ridge: float) -> Tensor:
-        """Errors of padded batches: [task, slot, feature], [task, slot] twice -> [task, slot]."""
+        """Errors of padded batches: what heads of each task and target leave, [task, slot, target].
+
+        Args:
+            features: [task, slot, feature].
+            targets: [task, slot, target].
+            present: which slots are filled, [task, slot].
+            ridge: the penalty on heads.
+        """
         features = features * present.unsqueeze(-1)
-        targets = targets * present
+        targets = targets * present.unsqueeze(-1)
         cholesky = ridge_cholesky(features.transpose(1, 2) @ features, ridge)
         # Rows of L^-1 phi: their squared norm is the leverage, their span gives the fit.
         whitened = torch.linalg.solve_triangular(cholesky, features.transpose(1, 2), upper=False)
-        fitted = (whitened.transpose(1, 2) @ (whitened @ targets.unsqueeze(-1))).squeeze(-1)
-        residuals = targets - fitted
+        residuals = targets - whitened.transpose(1, 2) @ (whitened @ targets)
         if self.loss == "residual":
             return residuals
         # Paper: plain least squares. Networks that interpolate make its loss say nothing of phi.
         leverages = whitened.square().sum(1)
-        return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT)
+        return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT).unsqueeze(-1)
+
+
+def _all_targets(data: MultitaskDataset, samples: Tensor, offset: float) -> Tensor:
+    """Targets less the offset, then further ones, of samples [task, slot]: [task, slot, target]."""
+    targets = (data.targets[samples] - offset).unsqueeze(-1)
+    if data.further is None:
+        return targets
+    return torch.cat([targets, data.further[samples]], dim=-1)
 
 
 @dataclass(frozen=True, eq=False)

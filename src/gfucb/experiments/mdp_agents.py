@@ -45,6 +45,8 @@ class MDPAgentConfig:
     """One representation for all stages."""
     next_targets: int = 0
     """Directions of the next observation that networks also learn to predict."""
+    warm_start: bool = True
+    """Begin a fit of a network at the one before, not at the first weights."""
     fit_steps: int = 60
     """Gradient steps in one fit of a network."""
     fit_rate: float = 1e-2
@@ -120,7 +122,11 @@ def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str,
 
 def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
     options = _options(config, world, seed)
-    options |= {"share_stages": config.share_stages, "next_targets": config.next_targets}
+    options |= {
+        "share_stages": config.share_stages,
+        "next_targets": config.next_targets,
+        "warm_start": config.warm_start,
+    }
     if config.representation != "given":
         options["fit"] = VariableProjection(
             steps=config.fit_steps,
