@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gfucb.agents.finite_stage import Ellipsoids, FiniteStage, MemberFeatures
 from gfucb.agents.further_targets import FurtherTargets
 from gfucb.agents.learner import Learner
-from gfucb.agents.memory import Floats, StageMemory, dataset_of
+from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import LeastSquares
 from gfucb.estimation import Exhaustive
 from gfucb.functions import (
@@ -259,16 +257,3 @@ class StageFit:
             names = [name for name in state if name.startswith(prefix)]
             first.module.load_state_dict({n.removeprefix(prefix): state[n] for n in names})
         self._present = replace(self.start(inputs), representation=first)
-
-
-def pooled(parts: Sequence[MultitaskDataset]) -> MultitaskDataset:
-    """Data sets side by side: the tasks of each part are tasks of their own."""
-    starts = np.cumsum([0, *(part.num_tasks for part in parts)])
-    data = dataset_of(
-        int(starts[-1]),
-        torch.cat([p.tasks + int(s) for p, s in zip(parts, starts, strict=False)]),
-        torch.cat([part.inputs for part in parts]),
-        torch.cat([part.targets for part in parts]),
-    )
-    further = [part.further for part in parts if part.further is not None]
-    return data.also_told(torch.cat(further)) if further else data

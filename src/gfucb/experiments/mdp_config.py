@@ -119,9 +119,10 @@ MDP_PRESETS: Mapping[str, MDPPreset] = {
         agent=MDPAgentConfig(
             representation="network",
             share_stages=True,
-            next_targets=8,
-            fit_steps=100,
-            fit_batch=4000,
+            next_targets=3,
+            warm_start=False,
+            fit_steps=200,
+            fit_batch=1600,
             fit_window=32,
         ),
     ),
