@@ -15,10 +15,6 @@ from gfucb.agents.memory import Floats, StageMemory
 
 # What varies less than this says nothing.
 SMALLEST_SPREAD = 1e-6
-# Which state follows is drawn by lot even where all is known, so errors of next observations never
-# vanish; rewards, where they are not noisy, tell more in a sample. With equal weights networks that
-# had seen little fitted the lots.
-REWARD_SPREAD = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +30,7 @@ class FurtherTargets:
         center: the mean next observation, [observation].
         directions: principal directions of next observations, scaled, [observation, target].
         rewards: distinct rewards in increasing order, [reward].
-        ranks: what each of them counts as, of mean 0 and standard deviation `REWARD_SPREAD`; all
+        ranks: what each of them counts as, of mean 0 and standard deviation `reward_weight`; all
             0 if rewards do not vary: [reward].
     """
 
@@ -44,13 +40,16 @@ class FurtherTargets:
     ranks: Floats
 
     @classmethod
-    def of(cls, memories: Sequence[StageMemory], num_directions: int) -> FurtherTargets:
+    def of(
+        cls, memories: Sequence[StageMemory], num_directions: int, reward_weight: float
+    ) -> FurtherTargets:
         """The scales for what these stages have seen; at most `num_directions` directions.
 
         Next observations (the inputs of their first actions) are measured in units of the
         spread of all inputs played.
         """
         rewards, ranks = _ranks(np.concatenate([memory.rewards for memory in memories]))
+        ranks = reward_weight * ranks
         entered = [_observations(memory) for memory in memories if len(memory.places)]
         if not entered:
             return cls(np.zeros(0), np.zeros((0, 0)), rewards, ranks)
@@ -84,11 +83,11 @@ class FurtherTargets:
 
 
 def _ranks(rewards: Floats) -> tuple[Floats, Floats]:
-    """Distinct rewards, and the mean rank of each, centred and scaled: both [reward]."""
+    """Distinct rewards, and the mean rank of each, of mean 0 and variance 1: both [reward]."""
     distinct, counts = np.unique(rewards, return_counts=True)
     ranks = (counts.cumsum() - counts / 2) / len(rewards) - 0.5
     spread = float(np.sqrt(counts @ ranks**2 / len(rewards)))
-    return distinct, ranks * (REWARD_SPREAD / spread if len(distinct) > 1 else 0.0)
+    return distinct, ranks / spread if len(distinct) > 1 else ranks
 
 
 def _observations(memory: StageMemory) -> Floats:

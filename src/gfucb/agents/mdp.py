@@ -82,8 +82,9 @@ class EpisodicGFUCB:
             some stage has that many times the samples; `every` before every episode.
         refit_growth: at a plan, phi is fitted anew if the data of the stage has grown by this.
         share_stages: one phi for all stages, fitted to the targets of the plan before.
-        next_targets: networks also learn to predict so many directions of the next observation,
-            and rewards; 0 for neither.
+        next_targets: networks also learn to predict so many directions of the next observation.
+        reward_weight: networks also learn to predict ranks of rewards, of this standard deviation
+            (that of inputs is 1). Worth it where rewards are not noisy.
         warm_start: begin a fit of a network at the one before, not at its first weights.
     """
 
@@ -108,6 +109,7 @@ class EpisodicGFUCB:
         refit_growth: float | None = None,
         share_stages: bool = False,
         next_targets: int = 0,
+        reward_weight: float = 0.0,
         warm_start: bool = True,
     ) -> None:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
@@ -129,6 +131,7 @@ class EpisodicGFUCB:
             offset=check_offset(offset),
             refit_growth=default_growth(self.representation_class, refit_growth),
             next_targets=next_targets,
+            reward_weight=reward_weight,
             warm_start=warm_start,
         )
         self.plan_index = 0
@@ -351,6 +354,7 @@ class EpisodicGFUCB:
             "refit_growth": str(fits.refit_growth),
             "share_stages": str(self.share_stages),
             "next_targets": str(fits.next_targets),
+            "reward_weight": str(fits.reward_weight),
             "warm_start": str(fits.warm_start),
             "fit": type(fits.fit).__name__,
         }

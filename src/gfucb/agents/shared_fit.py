@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gfucb.agents.further_targets import FurtherTargets
 from gfucb.agents.memory import Floats, StageMemory, dataset_of
 from gfucb.agents.stage_fit import StageFit
-from gfucb.functions import MultitaskDataset, Representation
-from gfucb.seeding import random_stream
+from gfucb.functions import MultitaskDataset
 
 
 def fit_together(
@@ -29,27 +27,22 @@ def fit_together(
     num_samples = sum(len(memory) for memory in memories)
     representation = first.start(example).representation
     if num_samples and first.is_due(num_samples):
-        representation = _fitted(fits, memories, targets_of, example)
+        data = _data_of_all(fits, memories, targets_of)
+        representation = first.fitted(data, example)
         first.samples_at_fit, first.num_fits = num_samples, first.num_fits + 1
     for fit in fits:
         fit.adopt(representation, example)
 
 
-def _fitted(
+def _data_of_all(
     fits: Sequence[StageFit],
     memories: Sequence[StageMemory],
     targets_of: Callable[[int], Floats],
-    example: Tensor,
-) -> Representation:
-    """Least squares with heads of its own for each stage and task."""
-    first, settings = fits[0], fits[0].settings
+) -> MultitaskDataset:
+    """The data of all stages, with heads of its own for each stage and task."""
     seen = [stage for stage, memory in enumerate(memories) if len(memory)]
-    further = FurtherTargets.of([memories[stage] for stage in seen], settings.next_targets)
-    data = pooled([fits[stage].data(memories[stage], targets_of(stage), further) for stage in seen])
-    start = first.start_of_fit(example)
-    heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
-    generator = random_stream(first.seed, "fit", first.num_fits)
-    return settings.fit(data, start.with_heads(heads), settings.penalty, generator).representation
+    further = fits[0].settings.further_targets([memories[stage] for stage in seen])
+    return pooled([fits[stage].data(memories[stage], targets_of(stage), further) for stage in seen])
 
 
 def pooled(parts: Sequence[MultitaskDataset]) -> MultitaskDataset:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from gfucb.agents.learner import Learner
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import LeastSquares
 from gfucb.estimation import Exhaustive
+from gfucb.estimation.variable_projection import held_out_error
 from gfucb.functions import (
     ConfidenceSet,
     FiniteClass,
@@ -38,7 +40,9 @@ class FitSettings:
 
     Attributes:
         next_targets: how many directions of the next observation a network also learns to
-            predict, and rewards with them, see `FurtherTargets`; 0 for none.
+            predict, see `FurtherTargets`; 0 for none.
+        reward_weight: how loud ranks of rewards are among what it also learns to predict: their
+            standard deviation, where that of inputs is 1; 0 for none.
         warm_start: whether a fit begins at the one before. States merged by a fit to little data
             are hard to part again by small steps; from the first weights they are not.
     """
@@ -50,6 +54,7 @@ class FitSettings:
     offset: float
     refit_growth: float
     next_targets: int = 0
+    reward_weight: float = 0.0
     warm_start: bool = True
 
     @cached_property
@@ -59,6 +64,15 @@ class FitSettings:
         if isinstance(known, FiniteClass) and len(known.members) > 1:
             return MemberFeatures(known.members)
         return None
+
+    @property
+    def has_further_targets(self) -> bool:
+        """Whether representations learn from more than values."""
+        return self.next_targets > 0 or self.reward_weight > 0
+
+    def further_targets(self, memories: Sequence[StageMemory]) -> FurtherTargets:
+        """Those of stages that share a representation."""
+        return FurtherTargets.of(memories, self.next_targets, self.reward_weight)
 
     def learner(self, seed: int) -> Learner:
         """A bandit learner with the same settings: it knows how representations begin."""
@@ -190,10 +204,6 @@ class StageFit:
     def _beginning(self, inputs: Tensor) -> MultiheadFunction:
         return self.settings.learner(self.seed).belief(inputs)[0]
 
-    def start_of_fit(self, inputs: Tensor) -> MultiheadFunction:
-        """Where a fit begins: at the fit before, or at the very beginning again."""
-        return self.start(inputs) if self.settings.warm_start else self._beginning(inputs)
-
     def adopt(self, representation: Representation, example: Tensor) -> None:
         """Take a representation that was fitted elsewhere, for inputs like `example`."""
         if isinstance(representation, LinearRepresentation):
@@ -213,18 +223,33 @@ class StageFit:
         # Every distinct input counts once for phi: the few samples of a state just found are not
         # drowned by the many of one that is known. Heads count every sample.
         data = memory.distinct_dataset(targets)
-        if not self.settings.next_targets:
+        if not self.settings.has_further_targets:
             return data
-        further = further or FurtherTargets.of([memory], self.settings.next_targets)
+        further = further or self.settings.further_targets([memory])
         return data.also_told(torch.from_numpy(further(memory)))
 
     def _refit(self, memory: StageMemory, targets: Floats) -> None:
-        data, start = self.data(memory, targets), self.start_of_fit(memory.inputs.rows)
+        data, inputs = self.data(memory, targets), memory.inputs.rows
+        self.adopt(self.fitted(data, inputs), inputs)
+        self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+
+    def fitted(self, data: MultitaskDataset, example: Tensor) -> Representation:
+        """Least squares on `data`, whose tasks have heads of their own.
+
+        A fit that began at the first weights is taken if it errs less on samples held out than
+        the representation there is: by bad luck it may not.
+        """
+        settings, present = self.settings, self.start(example)
+        start = present if settings.warm_start else self._beginning(example)
         heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
         generator = random_stream(self.seed, "fit", self.num_fits)
-        fitted = self.settings.fit(data, start.with_heads(heads), self.settings.penalty, generator)
-        self.adopt(fitted.representation, memory.inputs.rows)
-        self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+        found = settings.fit(data, start.with_heads(heads), settings.penalty, generator)
+        if settings.warm_start:
+            return found.representation
+        error_of = partial(
+            held_out_error, data=data, offset=settings.offset, ridge=settings.penalty.ridge
+        )
+        return min(found.representation, present.representation, key=error_of)
 
     def state(self) -> dict[str, Tensor]:
         """Counters and representation as named tensors."""

@@ -14,6 +14,8 @@ from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
     MultitaskDataset,
+    Representation,
+    features_of,
 )
 from gfucb.functions.heads import SMALLEST_LEFT_OUT
 from gfucb.functions.networks import seeded_dropout_names, seeded_dropouts
@@ -74,7 +76,7 @@ class VariableProjection:
         if weights and self.can_train(len(data), start.heads.shape[1]):
             dropouts = seeded_dropouts(module)
             plan = FitPlan.draw(self, data, len(dropouts), generator).to(data.inputs.device)
-            optimiser = self.optimiser(weights)
+            optimiser, targets = self.optimiser(weights), targets_of(data, start.offset)
             with global_randomness_from(generator):
                 for samples, present, seeds in plan:
                     for layer, seed in zip(dropouts, seeds, strict=True):
@@ -82,9 +84,8 @@ class VariableProjection:
                     train_on(module, samples.numel())
                     inputs = self.shown(data.inputs[samples.flatten()], generator)
                     features = representation(inputs).unflatten(0, samples.shape)
-                    targets = _all_targets(data, samples, start.offset)
                     errors = self.errors(
-                        features.to(torch.float64), targets, present, penalty.ridge
+                        features.to(torch.float64), targets[samples], present, penalty.ridge
                     )
                     optimiser.zero_grad()
                     (errors.square().sum() / present.sum()).backward()
@@ -179,12 +180,24 @@ class VariableProjection:
         return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT).unsqueeze(-1)
 
 
-def _all_targets(data: MultitaskDataset, samples: Tensor, offset: float) -> Tensor:
-    """Targets less the offset, then further ones, of samples [task, slot]: [task, slot, target]."""
-    targets = (data.targets[samples] - offset).unsqueeze(-1)
-    if data.further is None:
-        return targets
-    return torch.cat([targets, data.further[samples]], dim=-1)
+def targets_of(data: MultitaskDataset, offset: float) -> Tensor:
+    """Targets less the offset, then further ones: [sample, target]."""
+    targets = (data.targets - offset).unsqueeze(-1)
+    return targets if data.further is None else torch.cat([targets, data.further], dim=-1)
+
+
+def held_out_error(
+    representation: Representation, data: MultitaskDataset, *, offset: float, ridge: float
+) -> float:
+    """Mean square of what heads fitted without a sample miss of it, further targets included."""
+    features, targets = features_of(representation, data.inputs), targets_of(data, offset)
+    errors_of, total = VariableProjection().errors, 0.0
+    for task in data.tasks.unique():
+        own = (data.tasks == task).nonzero().squeeze(1)
+        everything = torch.ones(1, len(own), dtype=torch.bool, device=own.device)
+        errors = errors_of(features[own][None], targets[own][None], everything, ridge)
+        total += float(errors.square().sum())
+    return total / max(1, len(data))
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,7 @@ MDP_PRESETS: Mapping[str, MDPPreset] = {
             representation="network",
             share_stages=True,
             next_targets=3,
+            reward_weight=3.0,
             warm_start=False,
             fit_steps=200,
             fit_batch=1600,
