@@ -216,6 +216,8 @@ class ReproduceCommand:
     """Folder with data files, for claims that need some."""
     device: str = "cpu"
     """Where networks live."""
+    processes: int = 1
+    """How many pieces are made at a time; the results are the same for any number."""
     only_what_is_there: bool = False
     """Make nothing: figure and verdicts of the pieces that are finished."""
 
@@ -235,6 +237,7 @@ class ReproduceCommand:
                 self.out,
                 options,
                 advance=advance,
+                processes=self.processes,
                 only_what_is_there=self.only_what_is_there,
             )
         for verdict in verdicts:

@@ -138,7 +138,7 @@ def test_variable_projection_of_a_module_without_parameters_is_ridge_regression(
 def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample():
     generator = random_stream(0, "loo")
     features = torch.randn(2, 7, 3, generator=generator, dtype=torch.float64)
-    targets = torch.randn(2, 7, generator=generator, dtype=torch.float64)
+    targets = torch.randn(2, 7, 2, generator=generator, dtype=torch.float64)
     present = torch.ones(2, 7, dtype=torch.bool)
     present[1, 5:] = False  # a task with fewer samples is padded
     errors = VariableProjection().errors(features, targets, present, ridge=0.4)
@@ -146,7 +146,7 @@ def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample():
     for task in range(2):
         for slot in range(7):
             if not present[task, slot]:
-                assert errors[task, slot] == 0
+                assert (errors[task, slot] == 0).all()
                 continue
             others = present[task].clone()
             others[slot] = False

@@ -1,13 +1,20 @@
 """Runs, comparisons and reproductions of episodic MDPs."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import pandas as pd
 import pytest
 
 from gfucb.cli import main
-from gfucb.errors import RunFolderError, UnknownNameError
+from gfucb.errors import InvalidInputError, RunFolderError, UnknownNameError
 from gfucb.experiments import load_rows, run, summarise
 from gfucb.experiments.mdp_agents import MDP_AGENTS, MDPAgentConfig, make_mdp_agent
 from gfucb.experiments.mdp_config import (
@@ -22,6 +29,7 @@ from gfucb.experiments.reproductions import (
     Piece,
     Reproduction,
     Verdict,
+    lock,
     reproduce,
 )
 
@@ -69,6 +77,30 @@ def test_resumed_equals_uninterrupted_byte_for_byte(tmp_path, agent, stop_after)
     list(islice(interrupted, stop_after))
     interrupted.close()
     assert finish(config, tmp_path / "parts") == whole
+
+
+def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
+    agent = MDPAgentConfig(representation="network", share_stages=True, next_targets=2, fit_steps=5)
+    config = replace(QUICK, agent=replace(agent, replan="every"), num_rounds=60)
+    script = (
+        "import torch; torch.set_num_threads(1)\n"
+        "from gfucb.experiments import run\n"
+        "from gfucb.experiments.mdp_config import *\n"
+        "from gfucb.experiments.mdp_agents import *\n"
+        "from pathlib import Path\n"
+        f"config = {config!r}\n"
+        f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    rows = tmp_path / "killed" / "rows.csv"
+    deadline = time.monotonic() + 60
+    while not (rows.exists() and rows.read_bytes().count(b"\n") > 10):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
+    assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
 
 
 def test_agents_meet_the_same_draws(tmp_path):
@@ -132,6 +164,27 @@ def test_a_reproduction_makes_only_what_is_missing_and_gives_the_same_bytes(tmp_
     assert calls == ["one", "three", "three"]
     assert (out / "rows.csv").read_bytes() == before
     assert len(pd.read_csv(out / "rows.csv")) == 2
+
+
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path):
+    def pieces(options):
+        made = {seed: partial(lock._tabular, "gfucb-mdp", 3, seed, 20, True) for seed in range(3)}
+        return [Piece(f"seed={seed}", make) for seed, make in made.items()]
+
+    locks = replace(small([]), pieces=pieces, verdicts=lambda rows: [])
+    for processes in (1, 2):
+        done: list[int] = []
+        out = tmp_path / str(processes)
+        reproduce("locks", locks, out, Options(), processes=processes, advance=done.append)
+        assert done == [0, 1, 2, 3]
+    for name in ("rows.csv", *(f"pieces/seed={seed}.csv" for seed in range(3)), "verdict.json"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
+    # A folder begun with one number can be ended with another.
+    (tmp_path / "2" / "pieces" / "seed=1.csv").unlink()
+    reproduce("locks", locks, tmp_path / "2", Options())
+    assert (tmp_path / "1" / "rows.csv").read_bytes() == (tmp_path / "2" / "rows.csv").read_bytes()
+    with pytest.raises(InvalidInputError, match="processes"):
+        reproduce("locks", locks, tmp_path / "none", Options(), processes=0)
 
 
 def test_what_is_there_can_be_shown_before_all_is_made(tmp_path):

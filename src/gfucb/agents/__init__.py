@@ -14,7 +14,6 @@ from gfucb.agents.gfucb import GFUCB
 from gfucb.agents.lsvi import LSVIUCB
 from gfucb.agents.mdp import EpisodicGFUCB
 from gfucb.agents.mdp_baselines import (
-    UCBVI,
     EpisodicCopies,
     EpisodicEpsilonGreedy,
     fitted_q,
@@ -22,6 +21,7 @@ from gfucb.agents.mdp_baselines import (
     randomised_lsvi,
 )
 from gfucb.agents.saving import restore, save
+from gfucb.agents.ucbvi import UCBVI
 
 __all__ = [
     "GFUCB",

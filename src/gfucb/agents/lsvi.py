@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.agents.doors import positive_count
-from gfucb.agents.episodic_doors import read_offer, read_stage, read_transitions
+from gfucb.agents.episodic_doors import read_offer, read_stage
+from gfucb.agents.experience import Experience, News
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import Decision, Row
 from gfucb.errors import InvalidInputError
@@ -72,22 +72,20 @@ class LSVIUCB:
 
     def _forget(self) -> None:
         self.plan_index = 0
-        self.memories = [StageMemory(self.num_tasks) for _ in range(self.horizon)]
+        self._experience = Experience(self.num_tasks, self.horizon)
+        self._news = News(self.num_tasks, self.horizon)
         self._stages: list[_Stage] = []
-        self._gains = np.zeros((self.horizon, self.num_tasks))
-        self._known: list[dict[int, float]] = [{} for _ in range(self.horizon)]
 
     def plan(self, candidates: Any, tasks: Any = None) -> None:
         """Backward induction, if enough was learned since the last one."""
-        if self._stages and self._gains.max() < math.log(self.replan_growth):
+        if self._stages and not self._news.could_multiply_by(self.replan_growth):
             return
         inputs, _ = read_offer(candidates, tasks, self.num_tasks)
         stages: list[_Stage] = []
-        for memory in reversed(self.memories):
+        for memory in reversed(self._experience.stages):
             stages.insert(0, self._fit(memory, stages[0] if stages else None, inputs.shape[-1]))
         self._stages = stages
-        self._gains[:] = 0.0
-        self._known = [{} for _ in range(self.horizon)]
+        self._news = News(self.num_tasks, self.horizon)
         self.plan_index += 1
 
     def _fit(self, memory: StageMemory, following: _Stage | None, feature_dim: int) -> _Stage:
@@ -146,25 +144,18 @@ class LSVIUCB:
         ended: Any = None,
     ) -> None:
         """Count what followed a decision."""
-        stage = read_stage(stage, self.horizon)
-        news = read_transitions(
-            decision,
-            rewards,
-            next_candidates,
-            ended,
-            num_tasks=self.num_tasks,
-            is_last=stage + 1 == self.horizon,
-            like=None,
-        )
-        played = self.memories[stage].append(news)
+        stage, news = self._experience.read(stage, decision, rewards, next_candidates, ended)
+        memory = self._experience.stages[stage]
+        played = memory.append(news)
         if not self._stages:
             return
-        known = self._known[stage]
-        for task, row, x in zip(news.tasks, played, news.inputs, strict=True):
-            if row not in known:
-                whitened = self._stages[stage].inverses[task] @ x.reshape(-1)
-                known[row] = math.log1p(float(whitened @ whitened))
-            self._gains[stage, task] += known[row]
+        inverses = self._stages[stage].inverses
+
+        def squared_width(task: int, row: int) -> float:
+            whitened = inverses[task] @ memory.inputs.row(row).numpy().reshape(-1)
+            return float(whitened @ whitened)
+
+        self._news.count(stage, news.tasks, played, squared_width)
 
     def diagnostics(self) -> Row:
         """How many plans were made."""
@@ -172,29 +163,26 @@ class LSVIUCB:
 
     def state(self) -> dict[str, Tensor]:
         """Samples and the plan, as named tensors."""
-        tensors = {"plan_index": torch.tensor(self.plan_index)}
-        tensors["gains"] = torch.from_numpy(self._gains.copy())
-        for stage, memory in enumerate(self.memories):
-            own = memory.state()
-            if self._stages:
-                own["heads"] = torch.from_numpy(self._stages[stage].heads)
-                own["inverses"] = torch.from_numpy(self._stages[stage].inverses)
-            tensors |= {f"{stage}/{name}": tensor for name, tensor in own.items()}
-        return tensors
+        beside: list[dict[str, Tensor]] = [
+            {
+                "heads": torch.from_numpy(stage.heads),
+                "inverses": torch.from_numpy(stage.inverses),
+            }
+            for stage in self._stages
+        ]
+        return self._experience.state(beside or [{} for _ in range(self.horizon)]) | {
+            "plan_index": torch.tensor(self.plan_index),
+            "gains": self._news.state(),
+        }
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from there."""
-        memories, stages = [], []
-        for stage in range(self.horizon):
-            prefix = f"{stage}/"
-            own = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-            if "heads" in own:
-                stages.append(_Stage(own.pop("heads").numpy(), own.pop("inverses").numpy()))
-            memories.append(StageMemory.of_state(self.num_tasks, own))
-        self._forget()
-        self.memories, self._stages = memories, stages
+        self._experience, beside = self._experience.of_state(state)
+        self._stages = [
+            _Stage(own["heads"].numpy(), own["inverses"].numpy()) for own in beside if own
+        ]
+        self._news = News.of_state(state["gains"])
         self.plan_index = int(state["plan_index"])
-        self._gains = state["gains"].numpy().copy()
 
     def settings(self) -> dict[str, str]:
         """What must be the same to continue."""

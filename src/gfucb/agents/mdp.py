@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gfucb.agents.backups import Backup, Pointwise, Randomised, StagePlan
-from gfucb.agents.backups import Literal as LiteralBackup
+from gfucb.agents.backups import Backup, StagePlan
 from gfucb.agents.doors import gradients_allowed, positive_count, read_menu
-from gfucb.agents.episodic_doors import read_stage, read_transitions
+from gfucb.agents.episodic_doors import read_stage
+from gfucb.agents.episodic_settings import (
+    Replanning,
+    check_replanning,
+    default_stage_radius,
+    make_backup,
+)
+from gfucb.agents.experience import Experience, News
 from gfucb.agents.gfucb import (
     check_offset,
     default_fit,
@@ -22,7 +27,8 @@ from gfucb.agents.gfucb import (
 from gfucb.agents.joint_backup import Joint, plan_jointly
 from gfucb.agents.learner import as_class, check_value_range
 from gfucb.agents.memory import Floats, StageMemory
-from gfucb.agents.stage_fit import FitSettings, Fitted, StageFit, pooled
+from gfucb.agents.shared_fit import fit_together
+from gfucb.agents.stage_fit import FitSettings, Fitted, StageFit
 from gfucb.contracts import (
     Decision,
     LeastSquares,
@@ -30,8 +36,7 @@ from gfucb.contracts import (
     Row,
     SquaredRadius,
 )
-from gfucb.errors import InvalidInputError, lookup
-from gfucb.estimation import ConstantRadius
+from gfucb.errors import InvalidInputError
 from gfucb.functions import (
     ConfidenceSet,
     FiniteClass,
@@ -40,12 +45,6 @@ from gfucb.functions import (
     features_of,
 )
 from gfucb.seeding import random_stream
-
-Replanning = Literal["determinant", "doubling", "every"]
-# The default squared radius is (this times the width of the value range)^2. With the default ridge
-# a pair never played then hopes for the whole range, and one played n times for 0.3 / sqrt(n) more
-# than its fit.
-DEFAULT_HOPE = 0.3
 
 
 class EpisodicGFUCB:
@@ -84,6 +83,9 @@ class EpisodicGFUCB:
         refit_growth: at a plan, phi is fitted anew if the data of the stage has grown by this.
         share_stages: one phi for all stages, fitted to the targets of the plan before.
         next_targets: networks also learn to predict so many directions of the next observation.
+        reward_weight: networks also learn to predict ranks of rewards, of this standard deviation
+            (that of inputs is 1). Worth it where rewards are not noisy.
+        warm_start: begin a fit of a network at the one before, not at its first weights.
     """
 
     def __init__(
@@ -107,6 +109,8 @@ class EpisodicGFUCB:
         refit_growth: float | None = None,
         share_stages: bool = False,
         next_targets: int = 0,
+        reward_weight: float = 0.0,
+        warm_start: bool = True,
     ) -> None:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.horizon = positive_count(horizon, "horizon")
@@ -127,21 +131,27 @@ class EpisodicGFUCB:
             offset=check_offset(offset),
             refit_growth=default_growth(self.representation_class, refit_growth),
             next_targets=next_targets,
+            reward_weight=reward_weight,
+            warm_start=warm_start,
         )
         self.plan_index = 0
         self._forget()
 
     def _forget(self) -> None:
         self.plan_index = 0
-        self.memories = [StageMemory(self.num_tasks) for _ in range(self.horizon)]
+        self._experience = Experience(self.num_tasks, self.horizon)
+        self._news = News(self.num_tasks, self.horizon)
         self.fits = [
             StageFit(self.settings_of_fits, self._stage_seed(stage))
             for stage in range(self.horizon)
         ]
         self.plans: list[StagePlan] = []
         self._targets: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]
-        self._gains = np.zeros((self.horizon, self.num_tasks))
-        self._gain_of_input: list[dict[int, float]] = [{} for _ in range(self.horizon)]
+
+    @property
+    def memories(self) -> list[StageMemory]:
+        """What was seen of each stage."""
+        return self._experience.stages
 
     @property
     def is_markov(self) -> bool:
@@ -165,7 +175,9 @@ class EpisodicGFUCB:
 
     def _plan_all_stages(self, example: Tensor) -> None:
         if self.share_stages:
-            self._fit_shared_representation(example)
+            # Paper: one phi a stage. Shared, it is fitted to the targets of the plan before: those
+            # of this one need it.
+            fit_together(self.fits, self.memories, self._stage_targets, example)
         plans: list[StagePlan] = []
         for stage in reversed(range(self.horizon)):  # line 3; line 2 is the empty list
             memory = self.memories[stage]
@@ -177,8 +189,7 @@ class EpisodicGFUCB:
             plans.insert(0, self._stage_plan(stage, targets, example, fitted))  # lines 5 and 8
             self._targets[stage] = targets
         self.plans = plans
-        self._gains[:] = 0.0
-        self._gain_of_input = [{} for _ in range(self.horizon)]
+        self._news = News(self.num_tasks, self.horizon)
         self.plan_index += 1
 
     def _place_values(self, memory: StageMemory, following: StagePlan) -> Floats:
@@ -245,30 +256,6 @@ class EpisodicGFUCB:
             return low, high
         return max(low, self.value_range[0]), min(high, self.value_range[1])
 
-    def _fit_shared_representation(self, example: Tensor) -> None:
-        """One phi for all stages: each (stage, task) has heads of its own in one data set."""
-        first = self.fits[0]
-        num_samples = sum(len(memory) for memory in self.memories)
-        if not num_samples or not first.is_due(num_samples):
-            representation = first.start(example).representation
-        else:
-            # Paper: one phi a stage. Shared, it is fitted to the targets of the plan before: those
-            # of this one need it.
-            parts = [
-                self.fits[stage].data(memory, self._stage_targets(stage))
-                for stage, memory in enumerate(self.memories)
-                if len(memory)
-            ]
-            start = first.start(example)
-            data = pooled(parts)
-            heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
-            generator = random_stream(first.seed, "fit", first.num_fits)
-            fit, penalty = self.settings_of_fits.fit, self.settings_of_fits.penalty
-            representation = fit(data, start.with_heads(heads), penalty, generator).representation
-            first.samples_at_fit, first.num_fits = num_samples, first.num_fits + 1
-        for fit_of_stage in self.fits:
-            fit_of_stage.adopt(representation, example)
-
     def _stage_targets(self, stage: int) -> Floats:
         """R + V_{h+1}(s') of the samples so far, by the plan there is."""
         memory = self.memories[stage]
@@ -315,46 +302,30 @@ class EpisodicGFUCB:
             ended: where the episode ended, [entry] of booleans; by default nowhere, and
                 everywhere in the last stage.
         """
-        stage = read_stage(stage, self.horizon)
-        news = read_transitions(
-            decision,
-            rewards,
-            next_candidates,
-            ended,
-            num_tasks=self.num_tasks,
-            is_last=stage + 1 == self.horizon,
-            like=self._known_input(),
-        )
-        self._count_gains(stage, news.tasks, self.memories[stage].append(news))
-
-    def _count_gains(self, stage: int, tasks: list[int], played: list[int]) -> None:
-        """log(1 + phi^T V^-1 phi) of every sample: at least what log det V gains by it."""
+        like = self._experience.known_input()
+        stage, news = self._experience.read(stage, decision, rewards, next_candidates, ended, like)
+        memory = self.memories[stage]
+        played = memory.append(news)
         if not self.plans:
             return
-        known, memory = self._gain_of_input[stage], self.memories[stage]
-        for task, row in zip(tasks, played, strict=True):
-            if row not in known:
-                plan = self.plans[stage]
-                features = features_of(plan.center.representation, memory.inputs.row(row)[None])
-                width = plan.squared_widths(features, torch.tensor([task]))
-                known[row] = math.log1p(float(width))
-            self._gains[stage, task] += known[row]
+        plan = self.plans[stage]
+
+        def squared_width(task: int, row: int) -> float:
+            features = features_of(plan.center.representation, memory.inputs.row(row)[None])
+            return float(plan.squared_widths(features, torch.tensor([task])))
+
+        self._news.count(stage, news.tasks, played, squared_width)
 
     def _is_due(self) -> bool:
         """Whether enough was learned since the last plan."""
         if not self.plans:
             return True
         if self.replan == "determinant":
-            return bool(self._gains.max() >= math.log(self.replan_growth))
+            return self._news.could_multiply_by(self.replan_growth)
         samples = [(len(m), len(t)) for m, t in zip(self.memories, self._targets, strict=True)]
         if self.replan == "every":
             return any(now > then for now, then in samples)
         return any(now >= max(then + 1, self.replan_growth * then) for now, then in samples)
-
-    def _known_input(self) -> Tensor | None:
-        """An input like those this agent learns from; None if it has learned nothing."""
-        seen = (memory for memory in self.memories if len(memory))
-        return next((memory.inputs.row(0) for memory in seen), None)
 
     def confidence_set(self, stage: int) -> ConfidenceSet:
         """F_h of the last plan."""
@@ -383,6 +354,8 @@ class EpisodicGFUCB:
             "refit_growth": str(fits.refit_growth),
             "share_stages": str(self.share_stages),
             "next_targets": str(fits.next_targets),
+            "reward_weight": str(fits.reward_weight),
+            "warm_start": str(fits.warm_start),
             "fit": type(fits.fit).__name__,
         }
 
@@ -390,16 +363,15 @@ class EpisodicGFUCB:
         """All that was learned, as named tensors; empty before the first plan."""
         if not self.plans:
             return {}
-        tensors = {
+        beside = [
+            fit.state() | {"targets": torch.from_numpy(targets)}
+            for fit, targets in zip(self.fits, self._targets, strict=True)
+        ]
+        return self._experience.state(beside) | {
             "plan_index": torch.tensor(self.plan_index),
-            "gains": torch.from_numpy(self._gains.copy()),
+            "gains": self._news.state(),
             "example": self._example,
         }
-        for stage in range(self.horizon):
-            own = self.memories[stage].state() | self.fits[stage].state()
-            own["targets"] = torch.from_numpy(self._targets[stage])
-            tensors |= {f"{stage}/{name}": tensor for name, tensor in own.items()}
-        return tensors
 
     @gradients_allowed()
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -408,18 +380,17 @@ class EpisodicGFUCB:
             self._forget()
             return
         example = state["example"]
-        memories, fits, targets = [], [], []
-        for stage in range(self.horizon):
-            prefix = f"{stage}/"
-            own = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-            targets.append(own.pop("targets").numpy())
-            fits.append(StageFit(self.settings_of_fits, self._stage_seed(stage)))
-            fits[-1].load_state({n: t for n, t in own.items() if n.startswith("fit.")}, example)
-            memory = {n: t for n, t in own.items() if not n.startswith("fit.")}
-            memories.append(StageMemory.of_state(self.num_tasks, memory))
+        experience, beside = self._experience.of_state(state)
+        targets = [own["targets"].numpy() for own in beside]
+        fits = [
+            StageFit(self.settings_of_fits, self._stage_seed(stage))
+            for stage in range(self.horizon)
+        ]
+        for fit, own in zip(fits, beside, strict=True):
+            fit.load_state(own, example)
         self._forget()
-        self.memories, self.fits, self._targets = memories, fits, targets
-        self._gains, self._example = state["gains"].numpy().copy(), example
+        self._experience, self._news = experience, News.of_state(state["gains"])
+        self.fits, self._targets, self._example = fits, targets, example
         if self.share_stages:
             for fit in self.fits[1:]:
                 fit.adopt(self.fits[0].start(example).representation, example)
@@ -442,32 +413,3 @@ class EpisodicGFUCB:
     def _stage_seed(self, stage: int) -> int:
         # The first stage draws as a bandit of the same seed would.
         return self.seed if stage == 0 else random_stream(self.seed, "stage", stage).initial_seed()
-
-
-def default_stage_radius(value_range: tuple[float, float] | None) -> ConstantRadius:
-    """A bonus as large as the value range for what was never tried."""
-    # Paper: beta_h of Lemma 4, which exceeds any range by far; see `CorrectedStageRadius`.
-    low, high = value_range or (0.0, 1.0)
-    return ConstantRadius((DEFAULT_HOPE * (high - low)) ** 2)
-
-
-def make_backup(name: str, solver: OptimismSolver) -> Backup:
-    """The backup of that name, or an error that lists them all."""
-    backups: dict[str, Backup] = {
-        "pointwise": Pointwise(),
-        "literal": LiteralBackup(solver),
-        "joint": Joint(solver),
-        "randomised": Randomised(),
-    }
-    return lookup(backups, name, "backup")
-
-
-def check_replanning(replan: str, growth: float) -> tuple[Replanning, float]:
-    """A known rule and a factor above one."""
-    if replan not in ("determinant", "doubling", "every"):
-        raise InvalidInputError(
-            f"replan must be 'determinant', 'doubling' or 'every', got {replan!r}"
-        )
-    if not (math.isfinite(growth) and growth > 1):
-        raise InvalidInputError(f"replan_growth must be finite and above 1, got {growth}")
-    return replan, growth  # type: ignore[return-value]

@@ -120,6 +120,9 @@ class StageMemory:
         places: distinct (task, candidates) pairs that followed: where the next stage was entered.
     """
 
+    # What its state is made of.
+    NAMES = ("inputs", "inputs.tasks", "played", "entered", "rewards", "places", "places.tasks")
+
     def __init__(self, num_tasks: int) -> None:
         self.num_tasks = num_tasks
         self.inputs = DistinctRows()

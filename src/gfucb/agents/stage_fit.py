@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gfucb.agents.finite_stage import Ellipsoids, FiniteStage, MemberFeatures
+from gfucb.agents.further_targets import FurtherTargets
 from gfucb.agents.learner import Learner
-from gfucb.agents.memory import Floats, StageMemory, dataset_of
+from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import LeastSquares
 from gfucb.estimation import Exhaustive
+from gfucb.estimation.variable_projection import held_out_error
 from gfucb.functions import (
     ConfidenceSet,
     FiniteClass,
@@ -33,17 +33,18 @@ from gfucb.functions import (
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import random_stream
 
-# Columns of the next observation that vary less than this say nothing.
-SMALLEST_SPREAD = 1e-6
-
 
 @dataclass(frozen=True, eq=False)
 class FitSettings:
     """What all stages have in common: the class, least squares, penalty, schedule.
 
     Attributes:
-        next_targets: how many random directions of the next observation a network also learns
-            to predict, see `with_next_targets`; 0 for none.
+        next_targets: how many directions of the next observation a network also learns to
+            predict, see `FurtherTargets`; 0 for none.
+        reward_weight: how loud ranks of rewards are among what it also learns to predict: their
+            standard deviation, where that of inputs is 1; 0 for none.
+        warm_start: whether a fit begins at the one before. States merged by a fit to little data
+            are hard to part again by small steps; from the first weights they are not.
     """
 
     num_tasks: int
@@ -53,6 +54,8 @@ class FitSettings:
     offset: float
     refit_growth: float
     next_targets: int = 0
+    reward_weight: float = 0.0
+    warm_start: bool = True
 
     @cached_property
     def member_features(self) -> MemberFeatures | None:
@@ -61,6 +64,15 @@ class FitSettings:
         if isinstance(known, FiniteClass) and len(known.members) > 1:
             return MemberFeatures(known.members)
         return None
+
+    @property
+    def has_further_targets(self) -> bool:
+        """Whether representations learn from more than values."""
+        return self.next_targets > 0 or self.reward_weight > 0
+
+    def further_targets(self, memories: Sequence[StageMemory]) -> FurtherTargets:
+        """Those of stages that share a representation."""
+        return FurtherTargets.of(memories, self.next_targets, self.reward_weight)
 
     def learner(self, seed: int) -> Learner:
         """A bandit learner with the same settings: it knows how representations begin."""
@@ -186,9 +198,11 @@ class StageFit:
     def start(self, inputs: Tensor) -> MultiheadFunction:
         """The present representation with heads of zero, for inputs like these [n, *input]."""
         if self._present is None:
-            center, _, _ = self.settings.learner(self.seed).belief(inputs)
-            self._present = center
+            self._present = self._beginning(inputs)
         return self._present
+
+    def _beginning(self, inputs: Tensor) -> MultiheadFunction:
+        return self.settings.learner(self.seed).belief(inputs)[0]
 
     def adopt(self, representation: Representation, example: Tensor) -> None:
         """Take a representation that was fitted elsewhere, for inputs like `example`."""
@@ -197,25 +211,45 @@ class StageFit:
             representation = LinearRepresentation(representation.matrix.contiguous())
         self._present = replace(self.start(example), representation=representation)
 
-    def data(self, memory: StageMemory, targets: Floats) -> MultitaskDataset:
-        """What the representation is fitted to: samples with targets, and further targets."""
+    def data(
+        self, memory: StageMemory, targets: Floats, further: FurtherTargets | None = None
+    ) -> MultitaskDataset:
+        """What the representation is fitted to: samples with targets, and further targets.
+
+        `further` are those of all stages that share the representation.
+        """
         if isinstance(self.settings.representation_class, FiniteClass):
             return memory.dataset(targets)
         # Every distinct input counts once for phi: the few samples of a state just found are not
         # drowned by the many of one that is known. Heads count every sample.
         data = memory.distinct_dataset(targets)
-        if not self.settings.next_targets:
+        if not self.settings.has_further_targets:
             return data
-        generator = random_stream(self.seed, "directions")
-        return with_next_targets(data, memory, self.settings.next_targets, generator)
+        further = further or self.settings.further_targets([memory])
+        return data.also_told(torch.from_numpy(further(memory)))
 
     def _refit(self, memory: StageMemory, targets: Floats) -> None:
-        data, start = self.data(memory, targets), self.start(memory.inputs.rows)
+        data, inputs = self.data(memory, targets), memory.inputs.rows
+        self.adopt(self.fitted(data, inputs), inputs)
+        self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+
+    def fitted(self, data: MultitaskDataset, example: Tensor) -> Representation:
+        """Least squares on `data`, whose tasks have heads of their own.
+
+        A fit that began at the first weights is taken if it errs less on samples held out than
+        the representation there is: by bad luck it may not.
+        """
+        settings, present = self.settings, self.start(example)
+        start = present if settings.warm_start else self._beginning(example)
         heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
         generator = random_stream(self.seed, "fit", self.num_fits)
-        fitted = self.settings.fit(data, start.with_heads(heads), self.settings.penalty, generator)
-        self.adopt(fitted.representation, memory.inputs.rows)
-        self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
+        found = settings.fit(data, start.with_heads(heads), settings.penalty, generator)
+        if settings.warm_start:
+            return found.representation
+        error_of = partial(
+            held_out_error, data=data, offset=settings.offset, ridge=settings.penalty.ridge
+        )
+        return min(found.representation, present.representation, key=error_of)
 
     def state(self) -> dict[str, Tensor]:
         """Counters and representation as named tensors."""
@@ -248,63 +282,3 @@ class StageFit:
             names = [name for name in state if name.startswith(prefix)]
             first.module.load_state_dict({n.removeprefix(prefix): state[n] for n in names})
         self._present = replace(self.start(inputs), representation=first)
-
-
-def with_next_targets(
-    data: MultitaskDataset, memory: StageMemory, num_targets: int, generator: torch.Generator
-) -> MultitaskDataset:
-    """The same inputs, also with directions of what was seen next as targets of further heads.
-
-    In a linear MDP the expectation of any function of the next state is linear in phi, so each
-    such function teaches phi, long before a reward does. The targets are `num_targets` random
-    directions of the standardised next observation (of the first action's input), averaged over the
-    samples of an input and scaled like the values.
-    """
-    going = memory.entered >= 0
-    if not going.any():
-        return data
-    played, entered = memory.played[going], memory.entered[going]
-    seen = memory.places.rows[:, 0].flatten(1).to(torch.float64).numpy()
-    spread = seen.std(axis=0)
-    seen = ((seen - seen.mean(axis=0)) / np.maximum(spread, SMALLEST_SPREAD))[
-        :, spread > SMALLEST_SPREAD
-    ]
-    if seen.shape[1] == 0:
-        return data
-    shape = (seen.shape[1], num_targets)
-    directions = torch.randn(shape, generator=generator, dtype=torch.float64).numpy()
-    projected = seen @ (directions / math.sqrt(seen.shape[1]))  # [place, target]
-    counts = np.bincount(played, minlength=len(memory.inputs)).astype(np.float64)
-    inputs = np.flatnonzero(counts)
-    sums = np.stack(
-        [
-            np.bincount(played, weights=column[entered], minlength=len(counts))
-            for column in projected.T
-        ]
-    )
-    means = torch.from_numpy(sums[:, inputs] / counts[inputs])  # [target, input]
-    rows = torch.from_numpy(inputs)
-    own = memory.inputs.tasks[rows]
-    further = [own + memory.num_tasks * (1 + target) for target in range(num_targets)]
-    return dataset_of(
-        memory.num_tasks * (1 + num_targets),
-        torch.cat([data.tasks, *further]),
-        torch.cat(
-            [
-                data.inputs,
-                memory.inputs.rows[rows].repeat(num_targets, *[1] * (data.inputs.ndim - 1)),
-            ]
-        ),
-        torch.cat([data.targets, means.flatten()]),
-    )
-
-
-def pooled(parts: Sequence[MultitaskDataset]) -> MultitaskDataset:
-    """Data sets side by side: the tasks of each part are tasks of their own."""
-    starts = np.cumsum([0, *(part.num_tasks for part in parts)])
-    return dataset_of(
-        int(starts[-1]),
-        torch.cat([p.tasks + int(s) for p, s in zip(parts, starts, strict=False)]),
-        torch.cat([part.inputs for part in parts]),
-        torch.cat([part.targets for part in parts]),
-    )

@@ -14,6 +14,8 @@ from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
     MultitaskDataset,
+    Representation,
+    features_of,
 )
 from gfucb.functions.heads import SMALLEST_LEFT_OUT
 from gfucb.functions.representations import train_on
@@ -37,6 +39,9 @@ class VariableProjection:
 
     While tasks have fewer samples than features, heads fit their own data whatever phi is and
     the residual says nothing about phi; held-out errors still do.
+
+    Further targets of the data (`MultitaskDataset.also_told`) are predicted along, each by heads of
+    its own, at little cost: the matrices are the same.
 
     Phi is left alone while there are fewer samples than features.
     Each step looks at a few random tasks and at most `samples_per_task` of each, so the cost
@@ -71,7 +76,7 @@ class VariableProjection:
         if weights and self.can_train(len(data), start.heads.shape[1]):
             layers = seeded_layers(module)
             plan = FitPlan.draw(self, data, len(layers), generator).to(data.inputs.device)
-            optimiser = self.optimiser(weights)
+            optimiser, targets = self.optimiser(weights), targets_of(data, start.offset)
             with global_randomness_from(generator):
                 for samples, present, seeds in plan:
                     for layer, seed in zip(layers, seeds, strict=True):
@@ -79,9 +84,8 @@ class VariableProjection:
                     train_on(module, samples.numel())
                     inputs = self.shown(data.inputs[samples.flatten()], generator)
                     features = representation(inputs).unflatten(0, samples.shape)
-                    targets = data.targets[samples] - start.offset
                     errors = self.errors(
-                        features.to(torch.float64), targets, present, penalty.ridge
+                        features.to(torch.float64), targets[samples], present, penalty.ridge
                     )
                     optimiser.zero_grad()
                     (errors.square().sum() / present.sum()).backward()
@@ -124,7 +128,7 @@ class VariableProjection:
                 features = stack(chosen).unflatten(1, samples.shape[1:])
                 errors = self.errors(
                     features.flatten(0, 1).to(torch.float64),
-                    targets[rows, samples.flatten(1)].view(-1, samples.shape[-1]),
+                    targets[rows, samples.flatten(1)].view(-1, samples.shape[-1], 1),
                     present.flatten(0, 1),
                     ridge,
                 )
@@ -155,19 +159,45 @@ class VariableProjection:
         return inputs if self.augment is None else self.augment(inputs, generator)
 
     def errors(self, features: Tensor, targets: Tensor, present: Tensor, ridge: float) -> Tensor:
-        """Errors of padded batches: [task, slot, feature], [task, slot] twice -> [task, slot]."""
+        """Errors of padded batches: what heads of each task and target leave, [task, slot, target].
+
+        Args:
+            features: [task, slot, feature].
+            targets: [task, slot, target].
+            present: which slots are filled, [task, slot].
+            ridge: the penalty on heads.
+        """
         features = features * present.unsqueeze(-1)
-        targets = targets * present
+        targets = targets * present.unsqueeze(-1)
         cholesky = ridge_cholesky(features.transpose(1, 2) @ features, ridge)
         # Rows of L^-1 phi: their squared norm is the leverage, their span gives the fit.
         whitened = torch.linalg.solve_triangular(cholesky, features.transpose(1, 2), upper=False)
-        fitted = (whitened.transpose(1, 2) @ (whitened @ targets.unsqueeze(-1))).squeeze(-1)
-        residuals = targets - fitted
+        residuals = targets - whitened.transpose(1, 2) @ (whitened @ targets)
         if self.loss == "residual":
             return residuals
         # Paper: plain least squares. Networks that interpolate make its loss say nothing of phi.
         leverages = whitened.square().sum(1)
-        return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT)
+        return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT).unsqueeze(-1)
+
+
+def targets_of(data: MultitaskDataset, offset: float) -> Tensor:
+    """Targets less the offset, then further ones: [sample, target]."""
+    targets = (data.targets - offset).unsqueeze(-1)
+    return targets if data.further is None else torch.cat([targets, data.further], dim=-1)
+
+
+def held_out_error(
+    representation: Representation, data: MultitaskDataset, *, offset: float, ridge: float
+) -> float:
+    """Mean square of what heads fitted without a sample miss of it, further targets included."""
+    features, targets = features_of(representation, data.inputs), targets_of(data, offset)
+    errors_of, total = VariableProjection().errors, 0.0
+    for task in data.tasks.unique():
+        own = (data.tasks == task).nonzero().squeeze(1)
+        everything = torch.ones(1, len(own), dtype=torch.bool, device=own.device)
+        errors = errors_of(features[own][None], targets[own][None], everything, ridge)
+        total += float(errors.square().sum())
+    return total / max(1, len(data))
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,10 @@ class MDPAgentConfig:
     """One representation for all stages."""
     next_targets: int = 0
     """Directions of the next observation that networks also learn to predict."""
+    reward_weight: float = 0.0
+    """How loud ranks of rewards are among what networks also learn to predict; 0 for none."""
+    warm_start: bool = True
+    """Begin a fit of a network at the one before, not at the first weights."""
     fit_steps: int = 60
     """Gradient steps in one fit of a network."""
     fit_rate: float = 1e-2
@@ -120,7 +124,12 @@ def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str,
 
 def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
     options = _options(config, world, seed)
-    options |= {"share_stages": config.share_stages, "next_targets": config.next_targets}
+    options |= {
+        "share_stages": config.share_stages,
+        "next_targets": config.next_targets,
+        "reward_weight": config.reward_weight,
+        "warm_start": config.warm_start,
+    }
     if config.representation != "given":
         options["fit"] = VariableProjection(
             steps=config.fit_steps,

@@ -28,12 +28,19 @@ class Actionwise(nn.Module):
         return (self.trunk(observations)[:, :, None] * actions[:, None, :]).flatten(1)
 
 
-class Simplex(nn.Module):
-    """Softmax over the last axis, as the end of a trunk."""
+class Guess(nn.Module):
+    """Which state an observation shows: weights over the guesses in a fit, one-hot in use.
+
+    Fitted to few samples, weights stay mixed even where the likeliest guess is right: mixed states
+    borrow each other's samples. In use that would make every value a mixture too, and bonuses so
+    small that states are given up before they were tried; the likeliest guess alone does not mix.
+    """
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Non-negative and summing to one."""
-        return inputs.softmax(-1)
+        """Non-negative and summing to one over the last axis."""
+        if self.training:
+            return inputs.softmax(-1)
+        return nn.functional.one_hot(inputs.argmax(-1), inputs.shape[-1]).to(inputs.dtype)
 
 
 def actionwise_network(
@@ -44,9 +51,9 @@ def actionwise_network(
     feature_dim: int = 8,
     hidden: int = 32,
 ) -> Actionwise:
-    """A small decoder: one hidden layer, then a softmax over `feature_dim` guesses of a state."""
+    """A small decoder: one hidden layer, then `feature_dim` guesses of a state."""
     with global_randomness_from(generator):
         trunk = nn.Sequential(
-            nn.Linear(observation_dim, hidden), nn.ReLU(), nn.Linear(hidden, feature_dim), Simplex()
+            nn.Linear(observation_dim, hidden), nn.ReLU(), nn.Linear(hidden, feature_dim), Guess()
         )
     return Actionwise(trunk, num_actions)

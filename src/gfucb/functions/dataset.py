@@ -16,6 +16,7 @@ class MultitaskDataset:
 
     Attributes:
         num_tasks: number of tasks; task indices are 0 .. num_tasks - 1.
+        further: what else a representation is to predict, [sample, target]; see `also_told`.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class MultitaskDataset:
         capacity: int = 64,
     ) -> None:
         self.num_tasks = num_tasks
+        self.further: Tensor | None = None
         self._size = 0
         self._inputs = torch.empty(capacity, *input_shape, dtype=input_dtype, device=device)
         self._tasks = torch.empty(capacity, dtype=torch.int64, device=device)
@@ -96,6 +98,16 @@ class MultitaskDataset:
         """The samples so far with other targets [sample], as a value."""
         same = self.snapshot()
         same._targets = targets
+        return same
+
+    def also_told(self, further: Tensor) -> MultitaskDataset:
+        """The samples so far with further targets [sample, target], as a value.
+
+        `VariableProjection` has each task predict each of them too, with heads nobody keeps: they
+        teach the representation. Other fits do not look at them.
+        """
+        same = self.snapshot()
+        same.further = further
         return same
 
     def truncate(self, size: int) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import multiprocessing
 import os
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import torch
 from matplotlib.figure import Figure
 
 from gfucb.contracts import Row
-from gfucb.errors import RunFolderError
+from gfucb.errors import InvalidInputError, RunFolderError
 from gfucb.experiments.ratios import device_name
 from gfucb.experiments.records import provenance_now
 
@@ -55,7 +56,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part that can be made alone: a name, and a pure function that gives its rows."""
+    """A part that can be made alone: a name, and a pure function that gives its rows.
+
+    Where several processes make pieces, the function is sent to one: a `functools.partial` of a
+    function of a module.
+    """
 
     name: str
     make: Callable[[], Sequence[Row]]
@@ -92,25 +97,29 @@ def reproduce(
     options: Options,
     *,
     advance: Callable[[int], None] = lambda done: None,
+    processes: int = 1,
     only_what_is_there: bool = False,
 ) -> list[Verdict]:
     """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces.
 
-    With `only_what_is_there` nothing is made, and the page says of how many pieces it speaks.
+    Pieces are made by so many `processes` at a time, of one thread each; results are the same for
+    any number. With `only_what_is_there` nothing is made, and the page says of how many pieces it
+    speaks.
     """
+    if processes < 1:
+        raise InvalidInputError(f"processes must be at least 1, got {processes}")
     torch.set_num_threads(1)
     asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
     del asked["data_dir"]  # where data lies is no part of the question
     _open(out, asked)
-    pieces = reproduction.pieces(options)
-    paths = [out / "pieces" / f"{piece.name}.csv" for piece in pieces]
-    before = sum(path.exists() for path in paths)
-    begin = time.process_time()
-    for done, piece in enumerate(pieces, start=1):
-        path = out / "pieces" / f"{piece.name}.csv"
-        if not path.exists() and not only_what_is_there:
-            _write(path, _csv(piece.make()))
-        advance(done)
+    begin = _cpu_seconds()
+    pieces = {out / "pieces" / f"{p.name}.csv": p for p in reproduction.pieces(options)}
+    missing = [] if only_what_is_there else [path for path in pieces if not path.exists()]
+    already = len(pieces) - len(missing)
+    advance(already)
+    for made in _make_all({path: pieces[path] for path in missing}, processes):
+        advance(already + made)
+    paths = list(pieces)
     there = [path for path in paths if path.exists()]
     if not there:
         raise RunFolderError(f"there is no finished piece in {out}")
@@ -121,15 +130,45 @@ def reproduce(
     _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
     note = "" if there == paths else f"*Made of {len(there)} of {len(paths)} pieces.*"
     _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
-    made = provenance_now() | {
-        "pieces": len(there) - before,
-        "cpu_seconds": round(time.process_time() - begin, 1),
+    made_now = provenance_now() | {
+        "pieces": len(missing),
+        "cpu_seconds": round(_cpu_seconds() - begin, 1),
     }
-    if options.device != "cpu" and made["pieces"]:
-        made["device"] = device_name(options.device)
+    if options.device != "cpu" and missing:
+        made_now["device"] = device_name(options.device)
     earlier = _read(out / "provenance.json").get("made", [])
-    _write(out / "provenance.json", _json({"asked": asked, "made": [*earlier, made]}))
+    _write(out / "provenance.json", _json({"asked": asked, "made": [*earlier, made_now]}))
     return verdicts
+
+
+def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[int]:
+    """Make pieces, each written as soon as it is there; yield how many have been."""
+    if processes == 1:
+        for made, (path, piece) in enumerate(pieces.items(), start=1):
+            _make(path, piece)
+            yield made
+        return
+    # Forked processes would inherit torch's threads in whatever state they are.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, torch.set_num_threads, (1,)) as pool:
+        futures = [pool.submit(_make, path, piece) for path, piece in pieces.items()]
+        try:
+            for made, future in enumerate(as_completed(futures), start=1):
+                future.result()
+                yield made
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _make(path: Path, piece: Piece) -> None:
+    _write(path, _csv(piece.make()))
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those it has started and seen end."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def verdict_page(

@@ -1,0 +1,112 @@
+"""What an episodic agent has seen of all stages, and how much of it is news since the last plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gfucb.agents.baselines import below
+from gfucb.agents.episodic_doors import read_stage, read_transitions
+from gfucb.agents.memory import Floats, StageMemory, Transitions
+
+
+class Experience:
+    """The transitions of all stages.
+
+    Attributes:
+        stages: the memory of each stage, [stage].
+    """
+
+    def __init__(self, num_tasks: int, horizon: int) -> None:
+        self.num_tasks = num_tasks
+        self.stages = [StageMemory(num_tasks) for _ in range(horizon)]
+
+    def read(
+        self,
+        stage: Any,
+        decision: Any,
+        rewards: Any,
+        next_candidates: Any,
+        ended: Any,
+        like: Tensor | None = None,
+    ) -> tuple[int, Transitions]:
+        """What `observe` was told, checked; `like` is an input that others must resemble."""
+        stage = read_stage(stage, len(self.stages))
+        news = read_transitions(
+            decision,
+            rewards,
+            next_candidates,
+            ended,
+            num_tasks=self.num_tasks,
+            is_last=stage + 1 == len(self.stages),
+            like=like,
+        )
+        return stage, news
+
+    def known_input(self) -> Tensor | None:
+        """An input that was played; None if none was."""
+        seen = (memory for memory in self.stages if len(memory))
+        return next((memory.inputs.row(0) for memory in seen), None)
+
+    def state(self, beside: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """All of it as named tensors, and `beside` them others of each stage."""
+        return {
+            f"{stage}/{name}": tensor
+            for stage, (memory, own) in enumerate(zip(self.stages, beside, strict=True))
+            for name, tensor in (memory.state() | own).items()
+        }
+
+    def of_state(self, state: dict[str, Tensor]) -> tuple[Experience, list[dict[str, Tensor]]]:
+        """Experience like this one in that state, and what stood beside it, by stage."""
+        restored, beside = Experience(self.num_tasks, len(self.stages)), []
+        for stage in range(len(self.stages)):
+            own = below(f"{stage}/", state)
+            restored.stages[stage] = StageMemory.of_state(self.num_tasks, own)
+            beside.append({n: t for n, t in own.items() if n not in StageMemory.NAMES})
+        return restored, beside
+
+
+class News:
+    """What was learned since the last plan: sums of log(1 + phi^T V^-1 phi) over the samples.
+
+    Each is at least what log det V of its stage and task has gained by them.
+    """
+
+    def __init__(self, num_tasks: int, horizon: int) -> None:
+        self.gains: Floats = np.zeros((horizon, num_tasks))
+        self._of_input: list[dict[int, float]] = [{} for _ in range(horizon)]
+
+    def count(
+        self,
+        stage: int,
+        tasks: Sequence[int],
+        played: Sequence[int],
+        squared_width: Callable[[int, int], float],
+    ) -> None:
+        """Add samples of inputs `played`; `squared_width`(task, input) is asked once an input."""
+        known = self._of_input[stage]
+        for task, row in zip(tasks, played, strict=True):
+            if row not in known:
+                known[row] = math.log1p(squared_width(task, row))
+            self.gains[stage, task] += known[row]
+
+    def could_multiply_by(self, growth: float) -> bool:
+        """Whether the determinant of some stage and task could have grown so much."""
+        return bool(self.gains.max() >= math.log(growth))
+
+    def state(self) -> Tensor:
+        """The gains, [stage, task]."""
+        return torch.from_numpy(self.gains.copy())
+
+    @classmethod
+    def of_state(cls, gains: Tensor) -> News:
+        """Continue from there; widths are asked for again."""
+        horizon, num_tasks = gains.shape
+        news = cls(num_tasks, horizon)
+        news.gains = gains.numpy().copy()
+        return news

@@ -1,0 +1,164 @@
+"""The records that cross rooms: decisions, menus, promises, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gfucb.functions import (
+    MultiheadFunction,
+    Representation,
+    features_of,
+)
+
+Row = Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What an agent chose, with all it needs to learn from the reward later.
+
+    `decision[entries]` is the decision on some of its entries: a number, a list, a slice or a
+    mask. Rewards are learned as (task, input, reward), so entries may be rewarded in any
+    order, late, or never.
+    """
+
+    tasks: Tensor  # [entry]
+    actions: Tensor  # [entry]
+    inputs: Tensor  # [entry, *input]
+    optimistic_values: Tensor  # [entry]; what the agent hopes for; its estimate if it has no hope
+    promise: Promise | None = None  # what the reward will be held against, if anything
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __getitem__(self, entries: int | list[int] | slice | Tensor) -> Decision:
+        index = torch.arange(len(self))[entries].reshape(-1)
+        return Decision(
+            self.tasks[index],
+            self.actions[index],
+            self.inputs[index],
+            self.optimistic_values[index],
+            self.promise and self.promise[index],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """What an agent expected of rewards when it decided: a later reward is a fair test of it.
+
+    Attributes:
+        estimates: values of the fit at the chosen actions, [entry].
+        squared_widths: how far members of the confidence set of squared radius 1 lie from the
+            fit there, squared, [entry].
+    """
+
+    estimates: Tensor
+    squared_widths: Tensor
+
+    def __getitem__(self, entries: Tensor) -> Promise:
+        return Promise(self.estimates[entries], self.squared_widths[entries])
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """What a round offers: for each entry a task and the actions it may take.
+
+    Where all entries choose among the same items, `candidates` is a view that repeats one
+    catalogue [action, *input] without copying it (`Tensor.expand`). Each item is then held and
+    represented once, whatever the number of entries.
+    """
+
+    candidates: Tensor  # [entry, action, *input]
+    tasks: Tensor  # [entry]
+    available: Tensor  # [entry, action], bool; at least one True in each entry
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the candidates of all entries are the same memory."""
+        return is_repeated(self.candidates)
+
+    @property
+    def items(self) -> Tensor:
+        """The inputs there are to represent, a shared one once: [item, *input]."""
+        return self.candidates[0] if self.is_shared else self.candidates.flatten(0, 1)
+
+    def by_candidate(self, rows: Tensor) -> Tensor:
+        """Rows of items as rows of candidates: [item, ...] -> [entry, action, ...]."""
+        if self.is_shared:
+            return rows.expand(len(self.tasks), *rows.shape)
+        return rows.unflatten(0, self.available.shape)
+
+    def features(self, representation: Representation) -> Tensor:
+        """Phi of every candidate: [entry, action, feature]."""
+        return self.by_candidate(features_of(representation, self.items))
+
+    def features_of_chosen(self, representation: Representation, actions: Tensor) -> Tensor:
+        """Phi of the chosen candidates: actions [entry] -> [entry, feature]."""
+        if self.is_shared:
+            return self.features(representation)[torch.arange(len(actions)), actions]
+        return features_of(representation, self.inputs_of(actions))
+
+    def values_of(self, function: MultiheadFunction) -> Tensor:
+        """Values of every candidate, not clipped: [entry, action]."""
+        features = self.features(function.representation)
+        return function.values_of_features(features, self.tasks[:, None])
+
+    def inputs_of(self, actions: Tensor) -> Tensor:
+        """The chosen candidates: actions [entry] -> [entry, *input]."""
+        return self.candidates[torch.arange(len(actions)), actions]
+
+    def best_actions(self, values: Tensor) -> Tensor:
+        """The best available action, the first of equals: [entry, action] -> [entry]."""
+        return values.masked_fill(~self.available, -torch.inf).argmax(-1)
+
+    def decision(self, actions: Tensor, values: Tensor, promise: Promise | None = None) -> Decision:
+        """The decision to take `actions`, hoping for `values`; both [entry]."""
+        return Decision(self.tasks, actions, self.inputs_of(actions), values, promise)
+
+    def restricted_to(self, actions: Tensor) -> Menu:
+        """The menu that leaves every entry only the action given: [entry]."""
+        only = torch.zeros_like(self.available).scatter(1, actions[:, None], True)
+        return Menu(self.candidates, self.tasks, only)
+
+
+def is_repeated(rows: Tensor) -> bool:
+    """Whether the first axis, of at least two, repeats one row that is held once."""
+    return len(rows) > 1 and rows.stride(0) == 0
+
+
+@dataclass(frozen=True, eq=False)
+class OptimisticChoice:
+    """The solution of line 4 of Algorithm 1: a hopeful function and the actions it likes best.
+
+    Attributes:
+        function: the optimistic f. Where each entry hopes alone no one function has all the
+            values; the center stands here then.
+        actions: [entry].
+        values: f at the chosen actions, not clipped, [entry].
+        squared_distance: how far f is from the center; above the squared radius it has left
+            the set by `violation`.
+        is_exact: whether no other member and actions can have a larger sum of values.
+        promise: estimates and unit widths at the chosen actions, from solvers whose widths are
+            not those of the heads of the fit.
+        representation_widths: the part of the squared widths that is due to the representation
+            and not to a task's head, [entry]; None for solvers that see heads only.
+    """
+
+    function: MultiheadFunction
+    actions: Tensor
+    values: Tensor
+    squared_distance: float
+    squared_radius: float
+    is_exact: bool = False
+    promise: Promise | None = None
+    representation_widths: Tensor | None = None
+
+    @property
+    def violation(self) -> float:
+        """By how much the constraint is broken, relative to the squared radius."""
+        excess = max(0.0, self.squared_distance - self.squared_radius)
+        return excess / self.squared_radius if self.squared_radius > 0 else excess
