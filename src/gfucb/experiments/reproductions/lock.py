@@ -52,8 +52,8 @@ RICH = MDPAgentConfig(
     warm_start=False,
     fit_steps=200,
     fit_window=32,
-    # One more than there are states. With eight guesses a state was often split in two, and each
-    # half explored: decoding was as good, opening the locks took longer.
+    # One more than there are states. With eight guesses states were split in two, and each half
+    # explored: ten locks took 136 episodes instead of 86 (one seed, quieter distractors).
     feature_dim=4,
 )
 ORACLE = MDPAgentConfig(name="oracle-lsvi-ucb")
