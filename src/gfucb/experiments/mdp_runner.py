@@ -94,7 +94,7 @@ class Referee:
         self._task_tensor = torch.arange(world.num_tasks)
         self._everywhere = world.inputs.repeat(world.num_tasks, *[1] * (world.inputs.ndim - 1))
         self._everyone = self._task_tensor.repeat_interleave(world.num_states)
-        self._pairs = world.inputs.flatten(0, 1)  # [state * action, *input]
+        self._pairs = world.inputs.flatten(0, 1).numpy()  # [state * action, *input]
 
     def play(self, index: int) -> dict[str, float | int]:
         """Play one episode; return what happened, as means over the tasks."""
@@ -140,7 +140,7 @@ class Referee:
         for stage in range(self.world.horizon):
             states = episode.states
             actions = self._policy[self._tasks, stage, states]
-            inputs = self._pairs[torch.from_numpy(states * self.world.num_actions + actions)]
+            inputs = torch.from_numpy(self._pairs[states * self.world.num_actions + actions])
             decision = Decision(self._task_tensor, torch.from_numpy(actions), inputs, nothing)
             rewards += self._step(episode, stage, decision)
         return rewards
