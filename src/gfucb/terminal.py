@@ -22,25 +22,27 @@ from gfucb.experiments.summary import presentable
 from gfucb.theory.promises import Promise
 
 
-def _log_tenths(console: Console, name: str, rounds: int, total: int) -> None:
-    if total >= 10 and rounds % (total // 10) == 0:
-        console.print(f"{name}: round {rounds} of {total}", highlight=False)
+def _log_tenths(console: Console, name: str, done: int, total: int, unit: str) -> None:
+    if total >= 10 and done % (total // 10) == 0:
+        console.print(f"{name}: {unit} {done} of {total}", highlight=False)
 
 
 @contextmanager
-def progress(console: Console, name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, ten lines in a log; yields a function of the rounds done."""
+def progress(
+    console: Console, name: str, total: int, unit: str = "round"
+) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, ten lines in a log; yields a function of the units done."""
     if not console.is_terminal:
-        yield lambda rounds: _log_tenths(console, name, rounds, total)
+        yield lambda done: _log_tenths(console, name, done, total, unit)
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed} of {task.total} rounds"),
+        TextColumn("{task.completed} of {task.total} " + unit + "s"),
     )
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         bar = progress.add_task(name, total=total)
-        yield lambda rounds: progress.update(bar, completed=rounds)
+        yield lambda done: progress.update(bar, completed=done)
 
 
 def promises_table(lines: Sequence[Promise]) -> Table:

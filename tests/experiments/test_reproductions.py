@@ -264,7 +264,7 @@ def test_all_makes_the_figures_of_the_paper_in_a_folder_each(monkeypatch, tmp_pa
         made.append((name, out, options.quick))
         return []
 
-    monkeypatch.setattr("gfucb.cli.reproduce", noted)
+    monkeypatch.setattr("gfucb.commands.claims.reproduce", noted)
     main(["reproduce", "all", "--quick", "--out", str(tmp_path)])
     assert made == [(name, tmp_path / name, True) for name in PAPER]
 

@@ -1,0 +1,1 @@
+"""The commands of `gfucb`: dataclasses whose docstrings are their help. They know tyro."""
