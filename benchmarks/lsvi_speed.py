@@ -4,9 +4,9 @@
 
 The problem is the one that package was timed on: random MDPs with S = 10, A = 3, H = 5, one-hot
 features, 120 episodes (64 episodes per CPU-second up to 60, 29 up to 120, on another machine).
-Where rlberry-scool is not installed, `ScoolLoop` stands in for it: the same computation in the same
-order, after every episode one pass over all transitions so far for every stage, and for each of
-them one product with the inverse matrix for every next action.
+`ScoolLoop` stands in for that package: the same computation in the same order, after every episode
+one pass over all transitions so far for every stage, and for each of them one product with the
+inverse matrix for every next action. A larger bonus makes our agent plan more often.
 """
 
 from __future__ import annotations

@@ -1,12 +1,18 @@
 """Algorithm 2: exact where it can be, equal to what is known where it must be."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
 
 import gfucb
 from gfucb import (
+    LSVIUCB,
+    UCBVI,
     ConstantRadius,
+    Decision,
+    EpisodicCopies,
     EpisodicGFUCB,
     FiniteClass,
     IdentityRepresentation,
@@ -500,3 +506,92 @@ def test_episodes_that_end_early_have_no_value_after_the_end():
         decision = agent.decide(0, candidates)
         agent.observe(0, decision, [0.5], candidates, [True])
     np.testing.assert_allclose(agent.memories[0].targets(np.zeros(0)), 0.5)
+
+
+def told(agent, stage: int, count: int, generator: torch.Generator) -> None:
+    """Tell an agent of `count` samples of inputs that never come back."""
+    inputs = torch.rand(count, 4, generator=generator, dtype=torch.float64)
+    zeros = torch.zeros(count, dtype=torch.int64)
+    decision = Decision(zeros, zeros, inputs, inputs[:, 0])
+    following = torch.rand(count, 2, 4, generator=generator, dtype=torch.float64)
+    agent.observe(stage, decision, inputs[:, 1], following if stage == 0 else None)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: EpisodicGFUCB(1, 2, ONE_HOT, replan="every"), lambda: LSVIUCB(1, 2)]
+)
+def test_a_plan_costs_at_most_in_proportion_to_what_is_stored(make):
+    first = torch.rand(1, 2, 4, generator=random_stream(0, "first"), dtype=torch.float64)
+
+    def seconds(samples: int) -> float:
+        times = []
+        for repetition in range(3):
+            agent, generator = make(), random_stream(repetition, "samples")
+            for stage in (0, 1):
+                told(agent, stage, samples, generator)
+            begin = time.process_time()
+            agent.plan(first)
+            times.append(time.process_time() - begin)
+        return min(times)
+
+    # Twenty times the data: a quadratic plan would take four hundred times as long.
+    assert seconds(20_000) < 60 * seconds(1000)
+
+
+@pytest.mark.parametrize("backup", ["joint", "randomised"])
+def test_members_that_are_played_keep_the_norm_bound(backup):
+    agent, _ = trained(backup, episodes=12, head_norm_bound=0.2)
+    for plan in agent.plans:
+        for member in plan.played:
+            assert member.heads.norm(dim=-1).max() <= 0.2 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: EpisodicGFUCB(1, 3, ONE_HOT),
+        lambda: LSVIUCB(1, 3),
+        lambda: UCBVI(1, 3),
+        lambda: EpisodicCopies(2, lambda seed: EpisodicGFUCB(1, 3, ONE_HOT)),
+    ],
+    ids=["gfucb", "lsvi", "ucbvi", "copies"],
+)
+def test_an_agent_that_never_saw_a_stage_is_restored(make, tmp_path):
+    agent, other = make(), make()
+    menu = torch.eye(3, dtype=torch.float64).expand(agent.num_tasks, 3, 3)
+    agent.plan(menu)
+    for _ in range(3):  # episodes that end after the first stage
+        decision = agent.decide(0, menu)
+        ended = torch.ones(agent.num_tasks, dtype=torch.bool)
+        agent.observe(0, decision, torch.ones(agent.num_tasks), None, ended)
+    agent.plan(menu)
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(other, tmp_path / "agent")
+    for stage in range(3):
+        expected, found = agent.decide(stage, menu), other.decide(stage, menu)
+        assert torch.equal(found.actions, expected.actions)
+        torch.testing.assert_close(found.optimistic_values, expected.optimistic_values)
+
+
+@pytest.mark.parametrize("make", [lambda: EpisodicGFUCB(1, 3, ONE_HOT), lambda: LSVIUCB(1, 3)])
+def test_what_does_not_fit_what_was_seen_is_refused_and_leaves_no_trace(make):
+    agent, menu = make(), torch.eye(3, dtype=torch.float64)[None]
+    agent.plan(menu)
+    decision = agent.decide(0, menu)
+    agent.observe(0, decision, [1.0], menu)
+    before = agent.state()
+    with pytest.raises(InvalidInputError, match="pad menus to one length"):
+        agent.observe(0, decision, [1.0], menu[:, :2])
+    longer = Decision(decision.tasks, decision.actions, torch.rand(1, 4), torch.zeros(1))
+    with pytest.raises(InvalidInputError, match="has learned from"):
+        agent.observe(0, longer, [1.0], torch.rand(1, 3, 4))
+    for ask in (
+        lambda: agent.plan(torch.rand(1, 3, 7)),
+        lambda: agent.decide(0, torch.rand(1, 3, 7)),
+    ):
+        with pytest.raises(InvalidInputError, match="has planned for inputs"):
+            ask()
+    after = agent.state()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    agent.plan(menu)

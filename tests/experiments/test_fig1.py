@@ -1,13 +1,10 @@
-"""Figure 1: what its verdicts say of made-up rows, and a quick run from the command line."""
-
-import json
+"""Figure 1: what its verdicts say of made-up rows."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gfucb.cli import main
-from gfucb.experiments.reproductions.fig1 import FIG1, best_epsilon, final_regrets
+from gfucb.experiments.reproductions.fig1 import FIG1, best_epsilon
 from gfucb.experiments.reproductions.fig1_rows import Line
 
 LINES = {
@@ -82,26 +79,6 @@ def test_a_run_that_ended_early_is_compared_at_its_last_round():
         "the paper's procedure (stable) has more regret than our default at M = 10"
     ]
     assert float(measured.split("= ")[1].split()[0]) == pytest.approx(12 / 5, rel=0.1)
-
-
-def test_a_quick_run_writes_everything(tmp_path):
-    main(["reproduce", "fig1", "--quick", "--seeds", "5", "--out", str(tmp_path / "out")])
-    out = tmp_path / "out"
-    assert {path.name for path in out.iterdir()} >= {
-        "rows.csv",
-        "figure.png",
-        "figure.svg",
-        "verdict.md",
-        "verdict.json",
-        "provenance.json",
-    }
-    rows = pd.read_csv(out / "rows.csv")
-    assert set(rows["agent"]) >= {"gfucb", "greedy", "eps-greedy", "oracle-ucb", "paper"}
-    regrets = final_regrets(rows, Line("gfucb", 5))
-    assert list(regrets.index) == [5] and regrets.iloc[0] > 0
-    assert rows[rows["agent"] == "literal-sum"]["regret"].notna().all()
-    assert "a quick run" in (out / "verdict.md").read_text().lower()
-    assert json.loads((out / "provenance.json").read_text())["asked"]["quick"]
 
 
 def test_lots_of_the_resampling_are_fixed():

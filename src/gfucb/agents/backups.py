@@ -25,6 +25,7 @@ from gfucb.functions import (
     Representation,
     features_of,
 )
+from gfucb.functions.heads import stepped
 from gfucb.linalg import ridge_cholesky
 
 
@@ -215,7 +216,10 @@ class Randomised:
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
         # L^-T z has covariance V^-1.
         steps = (plan.center_inverse_factor.transpose(-1, -2) @ noise.unsqueeze(-1)).squeeze(-1)
-        played = tuple(center.with_heads(center.heads + scale * step) for step in steps)
+        bound = plan.confidence_set.head_norm_bound
+        played = tuple(
+            center.with_heads(stepped(center.heads, scale * step, bound)) for step in steps
+        )
         return replace(plan, played=played)
 
     def values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:

@@ -33,9 +33,8 @@ class Experience:
         rewards: Any,
         next_candidates: Any,
         ended: Any,
-        like: Tensor | None = None,
     ) -> tuple[int, Transitions]:
-        """What `observe` was told, checked; `like` is an input that others must resemble."""
+        """What `observe` was told, checked against itself and against what was seen before."""
         stage = read_stage(stage, len(self.stages))
         news = read_transitions(
             decision,
@@ -44,8 +43,9 @@ class Experience:
             ended,
             num_tasks=self.num_tasks,
             is_last=stage + 1 == len(self.stages),
-            like=like,
+            like=self.known_input(),
         )
+        self.stages[stage].check(news)
         return stage, news
 
     def known_input(self) -> Tensor | None:

@@ -22,6 +22,7 @@ from gfucb.agents.backups import StagePlan, greedy
 from gfucb.agents.memory import StageMemory
 from gfucb.contracts import Menu, OptimismSolver
 from gfucb.functions import HeadPenalty, HeadStatistics, MultiheadFunction, features_of
+from gfucb.functions.heads import stepped
 from gfucb.linalg import cholesky_solve, ridge_cholesky, task_sums
 
 # A round that gains less than this was the last one.
@@ -103,8 +104,10 @@ def _backward(
             following = present[0] if present else None
             plan = _refitted(plan, memories[stage], following)
         step = steps[stage]
-        center = plan.center
-        played = center if step is None else center.with_heads(center.heads + step)
+        center, bound = plan.center, plan.confidence_set.head_norm_bound
+        played = center
+        if step is not None:
+            played = center.with_heads(stepped(center.heads, step, bound))
         if stage == 0:
             choice = backup.most_optimistic(plan.confidence_set, menu)
             played, value = choice.function, float(choice.values.sum())

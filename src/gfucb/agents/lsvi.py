@@ -80,13 +80,23 @@ class LSVIUCB:
         """Backward induction, if enough was learned since the last one."""
         if self._stages and not self._news.could_multiply_by(self.replan_growth):
             return
-        inputs, _ = read_offer(candidates, tasks, self.num_tasks)
+        inputs, _ = self._read(candidates, tasks)
         stages: list[_Stage] = []
         for memory in reversed(self._experience.stages):
             stages.insert(0, self._fit(memory, stages[0] if stages else None, inputs.shape[-1]))
         self._stages = stages
         self._news = News(self.num_tasks, self.horizon)
         self.plan_index += 1
+
+    def _read(self, candidates: Any, tasks: Any) -> tuple[Floats, NDArray[np.int64]]:
+        """Flat inputs and tasks, once it is clear that they are like those planned for before."""
+        inputs, own = read_offer(candidates, tasks, self.num_tasks)
+        if self._stages and inputs.shape[-1] != self._stages[0].heads.shape[1]:
+            raise InvalidInputError(
+                f"this agent has planned for inputs of {self._stages[0].heads.shape[1]} numbers, "
+                f"got {inputs.shape[-1]}"
+            )
+        return inputs, own
 
     def _fit(self, memory: StageMemory, following: _Stage | None, feature_dim: int) -> _Stage:
         grams = np.zeros((self.num_tasks, feature_dim, feature_dim))
@@ -119,7 +129,7 @@ class LSVIUCB:
     def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
         """The action with the largest upper value, in every entry of a stage."""
         stage = read_stage(stage, self.horizon)
-        inputs, own = read_offer(candidates, tasks, self.num_tasks)
+        inputs, own = self._read(candidates, tasks)
         if not self._stages:
             raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
         flat = inputs.reshape(-1, inputs.shape[-1])

@@ -32,6 +32,7 @@ from gfucb.agents.stage_fit import FitSettings, Fitted, StageFit
 from gfucb.contracts import (
     Decision,
     LeastSquares,
+    Menu,
     OptimismSolver,
     Row,
     SquaredRadius,
@@ -166,12 +167,22 @@ class EpisodicGFUCB:
             candidates: the first observations, [entry, action, *input].
             tasks: the task of each entry, [entry]; by default all tasks, in order.
         """
-        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        menu = self._read(candidates, tasks)
         if self._is_due():
             self._example = menu.candidates[0, :1]
             self._plan_all_stages(self._example)
         if isinstance(self.backup, Joint):
             self.plans = plan_jointly(self.backup, self.plans, self.memories, menu)
+
+    def _read(self, candidates: Any, tasks: Any) -> Menu:
+        """The menu, once it is clear that its inputs are like those planned for before."""
+        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        if self.plans and menu.candidates.shape[2:] != self._example.shape[1:]:
+            raise InvalidInputError(
+                f"this agent has planned for inputs of shape {list(self._example.shape[1:])}, got "
+                f"candidates [entry, action, *input] = {list(menu.candidates.shape)}"
+            )
+        return menu
 
     def _plan_all_stages(self, example: Tensor) -> None:
         if self.share_stages:
@@ -275,7 +286,7 @@ class EpisodicGFUCB:
         Nothing changes: the same question gets the same answer until the next plan.
         """
         stage = read_stage(stage, self.horizon)
-        menu = read_menu(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+        menu = self._read(candidates, tasks)
         if not self.plans:
             raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
         # Paper: f is chosen in line 9, once the state is known, so the next value depends on it.
@@ -302,8 +313,7 @@ class EpisodicGFUCB:
             ended: where the episode ended, [entry] of booleans; by default nowhere, and
                 everywhere in the last stage.
         """
-        like = self._experience.known_input()
-        stage, news = self._experience.read(stage, decision, rewards, next_candidates, ended, like)
+        stage, news = self._experience.read(stage, decision, rewards, next_candidates, ended)
         memory = self.memories[stage]
         played = memory.append(news)
         if not self.plans:

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gfucb.errors import InvalidInputError
 from gfucb.functions import HeadStatistics, MultitaskDataset
 
 Integers = NDArray[np.int64]
@@ -148,6 +149,18 @@ class StageMemory:
         """[sample]."""
         return np.asarray(self._rewards.values, dtype=np.float64)
 
+    def check(self, news: Transitions) -> None:
+        """Refuse transitions that could not stand beside those there are."""
+        following = news.next_candidates
+        if following is None or not len(self.places):
+            return
+        known = self.places.row(0).shape
+        if following.shape[1:] != tuple(known):
+            raise InvalidInputError(
+                "the places this stage leads to have offered candidates of the shape [action, "
+                f"*input] = {list(known)}, got {list(following.shape[1:])}; pad menus to one length"
+            )
+
     def append(self, news: Transitions) -> list[int]:
         """Add transitions; return where their inputs stand in `inputs`."""
         played = self.inputs.add(news.tasks, news.inputs)
@@ -240,7 +253,7 @@ class StageMemory:
     def of_state(cls, num_tasks: int, state: dict[str, Tensor]) -> StageMemory:
         """The memory whose state this is."""
         memory = cls(num_tasks)
-        if state:
+        if "inputs" in state:
             memory.inputs.add(state["inputs.tasks"].tolist(), state["inputs"].numpy())
             if "places" in state:
                 memory.places.add(state["places.tasks"].tolist(), state["places"].numpy())

@@ -174,3 +174,20 @@ def shorten(heads: Tensor, norm_bound: float) -> None:
     with torch.no_grad():
         norms = heads.norm(dim=-1, keepdim=True)
         heads *= (norm_bound / norms.clamp_min(norm_bound)).clamp_max(1.0)
+
+
+def stepped(heads: Tensor, steps: Tensor, norm_bound: float | None) -> Tensor:
+    """Heads + steps, each step cut short where it would leave |w| <= norm_bound: [..., feature].
+
+    The heads themselves are taken to keep the bound; what is between them and a point of a convex
+    set stays in that set.
+    """
+    if norm_bound is None:
+        return heads + steps
+    # |w + s step|^2 = bound^2 has one root s >= 0 where |w| <= bound.
+    squares = steps.square().sum(-1)
+    products = (heads * steps).sum(-1)
+    room = (norm_bound**2 - heads.square().sum(-1)).clamp_min(0)
+    root = (products.square() + squares * room).sqrt() - products
+    shares = torch.where(squares > 0, root / squares.clamp_min(torch.finfo(squares.dtype).tiny), 0)
+    return heads + shares.clamp(max=1).unsqueeze(-1) * steps
