@@ -59,7 +59,7 @@ def read_transitions(
     *,
     num_tasks: int,
     is_last: bool,
-    like: Tensor | None,
+    like: NDArray[np.generic] | None,
 ) -> Transitions:
     """Check the arguments of `observe`; `like` is an input the agent has learned from."""
     if not isinstance(decision, Decision):
@@ -71,11 +71,9 @@ def read_transitions(
     if tasks and not (0 <= min(tasks) and max(tasks) < num_tasks):
         raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {tasks}")
     inputs = _array(decision.inputs, "the inputs of the decision")
-    if like is not None and (
-        inputs.shape[1:] != tuple(like.shape) or inputs.dtype != like.numpy().dtype
-    ):
+    if like is not None and (inputs.shape[1:] != like.shape or inputs.dtype != like.dtype):
         raise InvalidInputError(
-            f"this agent has learned from {like.numpy().dtype} inputs of shape {list(like.shape)}, "
+            f"this agent has learned from {like.dtype} inputs of shape {list(like.shape)}, "
             f"got {inputs.dtype} of shape {list(inputs.shape[1:])}"
         )
     read_rewards = _rewards(rewards, entries)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.agents.baselines import below
@@ -25,6 +26,7 @@ class Experience:
     def __init__(self, num_tasks: int, horizon: int) -> None:
         self.num_tasks = num_tasks
         self.stages = [StageMemory(num_tasks) for _ in range(horizon)]
+        self._like: NDArray[np.generic] | None = None  # an input that was played
 
     def read(
         self,
@@ -43,15 +45,12 @@ class Experience:
             ended,
             num_tasks=self.num_tasks,
             is_last=stage + 1 == len(self.stages),
-            like=self.known_input(),
+            like=self._like,
         )
         self.stages[stage].check(news)
+        if self._like is None and news.tasks:
+            self._like = news.inputs[0].copy()
         return stage, news
-
-    def known_input(self) -> Tensor | None:
-        """An input that was played; None if none was."""
-        seen = (memory for memory in self.stages if len(memory))
-        return next((memory.inputs.row(0) for memory in seen), None)
 
     def state(self, beside: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """All of it as named tensors, and `beside` them others of each stage."""
@@ -67,6 +66,8 @@ class Experience:
         for stage in range(len(self.stages)):
             own = below(f"{stage}/", state)
             restored.stages[stage] = StageMemory.of_state(self.num_tasks, own)
+            if "inputs" in own:
+                restored._like = own["inputs"][0].numpy()
             beside.append({n: t for n, t in own.items() if n not in StageMemory.NAMES})
         return restored, beside
 

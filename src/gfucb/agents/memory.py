@@ -68,6 +68,11 @@ class DistinctRows:
             self._arrays = rows, np.array(self._tasks, dtype=np.int64)
         return self._arrays
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of every row; there must be one."""
+        return self._rows[0].shape
+
     def row(self, index: int) -> Tensor:
         """One row, [...]."""
         return torch.from_numpy(self._rows[index])
@@ -154,8 +159,8 @@ class StageMemory:
         following = news.next_candidates
         if following is None or not len(self.places):
             return
-        known = self.places.row(0).shape
-        if following.shape[1:] != tuple(known):
+        known = self.places.row_shape
+        if following.shape[1:] != known:
             raise InvalidInputError(
                 "the places this stage leads to have offered candidates of the shape [action, "
                 f"*input] = {list(known)}, got {list(following.shape[1:])}; pad menus to one length"
