@@ -53,7 +53,6 @@ def test_cart_pole_is_learned_from_falling():
     )
     returns = [row["reward"] for row in play_episodes(agent, world, num_episodes=50)]
     # The same push at every step lets the pole fall after nine or ten.
-    print(returns)
     assert np.mean(returns[:3]) < 11
     assert np.mean(returns[-15:]) > 13.5
 
@@ -135,3 +134,71 @@ def test_environments_that_do_not_fit_are_refused_with_a_sentence():
     odd = gymnasium.make("Blackjack-v1")
     with pytest.raises(InvalidInputError, match="observe="):
         GymnasiumWorld([odd], horizon=3)
+
+
+def lake(size):
+    return gymnasium.make("FrozenLake-v1", map_name=size, is_slippery=False)
+
+
+def test_observations_that_differ_are_refused():
+    with pytest.raises(InvalidInputError, match=r"Discrete\(16\) in task 0 and Discrete\(64\) in"):
+        GymnasiumWorld([lake("4x4"), lake("8x8")], horizon=5)
+    with pytest.raises(InvalidInputError, match="pass observe="):
+        GymnasiumWorld([lake("8x8"), lake("8x8"), lake("4x4")], horizon=5)
+    car, acrobot = gymnasium.make("MountainCar-v0"), gymnasium.make("Acrobot-v1")
+    with pytest.raises(InvalidInputError, match="observations alike"):
+        GymnasiumWorld([car, acrobot], horizon=5)
+
+
+def test_observations_that_differ_may_be_made_alike():
+    car, acrobot = gymnasium.make("MountainCar-v0"), gymnasium.make("Acrobot-v1")
+    world = GymnasiumWorld([car, acrobot], horizon=5, observe=lambda seen: seen[:2])
+    assert tuple(world.episode(1).offered()[1].shape) == (2, 3, 5)
+    uneven = GymnasiumWorld([car, acrobot], horizon=5, observe=lambda seen: seen)
+    with pytest.raises(InvalidInputError, match=r"one length .* \[\(3, 5\), \(3, 9\)\]"):
+        uneven.episode(1)
+
+
+def test_one_object_is_one_task():
+    pole = gymnasium.make("CartPole-v1")
+    with pytest.raises(InvalidInputError, match="same one for tasks 0 and 2"):
+        GymnasiumWorld([pole, gymnasium.make("CartPole-v1"), pole], horizon=5)
+    with pytest.raises(InvalidInputError, match="same one for tasks 0 and 1"):
+        GymnasiumWorld([pole, gymnasium.wrappers.TimeLimit(pole.unwrapped, 9)], horizon=5)
+
+
+@pytest.mark.parametrize("horizon", [2.5, 0, -1, True, "3", None])
+def test_a_horizon_is_a_positive_integer(horizon):
+    with pytest.raises(InvalidInputError, match="horizon must be at least 1 and an integer"):
+        GymnasiumWorld([lake("4x4")], horizon=horizon)
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([1, 4], r"numbered 0 to 3, got \[1, 4\]"),
+        ([1, -1], "numbered 0 to 3"),
+        ([1], r"shape \[2\].* got int64 of shape \[1\]"),
+        ([1, 1, 1], r"got int64 of shape \[3\]"),
+        ([1.0, 1.0], "integers .* got float32"),
+    ],
+)
+def test_actions_are_checked_before_anything_is_stepped(actions, message):
+    world = lakes()
+    episode = world.episode(1)
+    before = episode.offered()[1]
+    with pytest.raises(InvalidInputError, match=message):
+        episode.play(torch.tensor(actions))
+    assert episode.stage == 0 and torch.equal(episode.offered()[1], before)
+    assert [env.unwrapped.s for env in world.environments] == [0, 0]
+
+
+@pytest.mark.parametrize("action", [-1, 2, 0.5, "left", None])
+def test_a_task_of_ours_refuses_actions_it_does_not_have(action):
+    world = tabular_lock(horizon=3, num_tasks=2, seed=1)
+    env, twin = TaskEnv(world), TaskEnv(world)
+    env.reset(seed=0), twin.reset(seed=0)
+    with pytest.raises(InvalidInputError, match=r"integers from 0 to 1, got .*sample\(\)"):
+        env.step(action)
+    for _ in range(3):
+        assert env.step(np.int64(1)) == twin.step(1)

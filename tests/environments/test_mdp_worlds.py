@@ -197,6 +197,39 @@ PAY = np.array([[0.0, 0.0], [1.0, 1.0]])
         (([STAY[0]], [PAY], {"horizon": 2}), "of a task must be"),
         (([], [], {"horizon": 2}), "at least one task"),
         (([STAY], [PAY], {"horizon": 2, "reward_noise": "salt"}), "'salt'"),
+        (([STAY], [PAY], {"horizon": 2.5}), "an integer .* got 2.5"),
+        (([STAY], [PAY[:, :1]], {"horizon": 2}), r"with \[2\] actions and rewards with \[1\]"),
+        (
+            ([STAY, STAY], [PAY, PAY[:, :1]], {"horizon": 2}),
+            r"transitions with \[2, 2\] actions and rewards with \[2, 1\] actions",
+        ),
+        (([STAY], [PAY * np.nan], {"horizon": 2}), "rewards must be finite"),
+        (([STAY], [PAY], {"horizon": 2, "start": [1.0]}), r"\[state\] = \[2\] .* got \[1\]"),
+        (([STAY], [PAY], {"horizon": 2, "start": [1.0, 0, 0]}), r"got \[3\]; give every"),
+        (([STAY], [PAY], {"horizon": 2, "start": ["a", "b"]}), "start must be probabilities"),
+        (([STAY], [PAY], {"horizon": 2, "start": [np.nan, 1.0]}), "start must be finite"),
+        (
+            ([STAY], [PAY], {"horizon": 2, "inputs": torch.full((2, 2, 1), torch.nan)}),
+            "inputs must be finite",
+        ),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (2, 0)}), "value_range .* low < high"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (0, np.nan)}), "value_range .* low < high"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": 3}), r"value_range must be \(low, high\)"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (0, 1.5)}), "go from 0 to 2, got .*widen"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (0.5, 2)}), "go from 0 to 2, got"),
+        (([STAY], [PAY], {"horizon": 2, "reward_range": (1, 0)}), "reward_range .* low < high"),
+        (([STAY], [PAY], {"horizon": 2, "goal": np.zeros((2, 2), bool)}), "goal must be a numpy"),
+        (([STAY], [PAY], {"horizon": 2, "goal": np.zeros((1, 2, 2, 2))}), "booleans .* float64"),
+        (([STAY], [PAY], {"horizon": 2, "noisy": np.ones((1, 2, 2, 3), bool)}), "noisy must be"),
+        (([STAY], [PAY], {"horizon": 2, "noisy": True}), "noisy must be .* got bool"),
+        (
+            ([STAY], [PAY], {"horizon": 2, "true_features": torch.zeros(2, 3, 1)}),
+            r"true_features .*\[2, 2, ...\], got torch.float32 of shape \[2, 3, 1\]",
+        ),
+        (
+            ([STAY], [PAY], {"horizon": 2, "true_features": torch.full((2, 2, 1), torch.nan)}),
+            "true_features must be finite",
+        ),
     ],
 )
 def test_wrong_worlds_are_refused_with_a_sentence(arguments, message):
@@ -227,3 +260,35 @@ def test_policies_that_are_none_are_refused():
         world.policy_values(np.zeros((1, 3, 2), dtype=int))
     with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
         world.policy_values(np.full((1, 2, 2), 5))
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0, -1], r"numbered 0 to 2, got \[0, -1\]"),
+        ([3, 0], r"numbered 0 to 2, got \[3, 0\]"),
+        ([0], r"shape \[2\].* got int64 of shape \[1\]"),
+        ([0, 0, 0], r"got int64 of shape \[3\]"),
+        ([[0, 0]], r"got int64 of shape \[1, 2\]"),
+        ([0.0, 1.0], "integers .* got float32"),
+        ([True, False], "integers .* got bool"),
+    ],
+)
+def test_actions_that_are_none_are_refused_and_nothing_happens(actions, message):
+    world = tabular_lock(horizon=4, num_tasks=2, num_actions=3, seed=1)
+    episode, twin = world.episode(1), world.episode(1)
+    with pytest.raises(InvalidInputError, match=message):
+        episode.play(torch.tensor(actions))
+    assert episode.stage == 0 and (episode.gaps == 0).all() and not episode.reached_goal.any()
+    for _ in range(4):
+        outcome, other = (e.play(torch.tensor([2, 0])) for e in (episode, twin))
+        assert torch.equal(outcome.rewards, other.rewards)
+    assert (episode.states == twin.states).all() and (episode.gaps == twin.gaps).all()
+
+
+def test_small_integers_are_actions_too():
+    world = tabular_lock(horizon=2, num_tasks=2, num_actions=3, seed=1)
+    for dtype in (torch.int8, torch.uint8, torch.int32):
+        world.episode(1).play(torch.tensor([2, 0], dtype=dtype))
+        with pytest.raises(InvalidInputError, match="numbered 0 to 2"):
+            world.episode(1).play(torch.tensor([2, -1]).to(dtype))

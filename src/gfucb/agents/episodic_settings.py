@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 from gfucb.agents.backups import Backup, Pointwise, Randomised
 from gfucb.agents.backups import Literal as LiteralBackup
@@ -24,6 +24,66 @@ def default_stage_radius(value_range: tuple[float, float] | None) -> ConstantRad
     # Paper: beta_h of Lemma 4, which exceeds any range by far; see `CorrectedStageRadius`.
     low, high = value_range or (0.0, 1.0)
     return ConstantRadius((DEFAULT_HOPE * (high - low)) ** 2)
+
+
+def default_offset(value_range: tuple[float, float] | None) -> float:
+    """The bottom of a range above zero, so that a pair never played hopes for the top of it."""
+    # A bandit takes the middle. Here hope is offset + 0.3 / sqrt(ridge) widths of the range, nearly
+    # one width: from the bottom that is the top, as it always was for ranges that begin at 0. Where
+    # the range begins below 0, zero is at least that hopeful, also for the short ranges of the last
+    # stages.
+    return 0.0 if value_range is None else max(0.0, float(value_range[0]))
+
+
+def ordered_range(given: Any, name: str) -> tuple[float, float]:
+    """A pair low < high of finite numbers, as it was given."""
+    try:
+        low, high = given
+        is_ordered = math.isfinite(low) and math.isfinite(high) and low < high
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
+    if not is_ordered:
+        raise InvalidInputError(
+            f"{name} must be (low, high) with low < high, both finite, got ({low}, {high})"
+        )
+    return low, high
+
+
+def check_ranges(
+    value_range: tuple[float, float] | None, reward_range: tuple[float, float] | None
+) -> None:
+    """Refuse ranges that leave no values for the last stage, where a value is one reward."""
+    if value_range is not None:
+        value_range = ordered_range(value_range, "value_range")
+    if reward_range is not None:
+        reward_range = ordered_range(reward_range, "reward_range")
+    if value_range is None or reward_range is None:
+        return
+    # Ranges of earlier stages contain that of the last one.
+    low, high = max(value_range[0], reward_range[0]), min(value_range[1], reward_range[1])
+    if not low < high:
+        raise InvalidInputError(
+            "value_range and reward_range must overlap: in the last stage a value is one reward; "
+            f"got value_range {value_range} and reward_range {reward_range}, which leave "
+            f"({low}, {high}). Widen value_range, or pass reward_range=None"
+        )
+
+
+def not_negative(value: float, name: str) -> float:
+    """A finite number of at least 0, as it was given."""
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidInputError(f"{name} must be finite and must not be negative, got {value}")
+    return value
+
+
+def check_further_targets(next_targets: Any, reward_weight: float) -> tuple[int, float]:
+    """A number of directions and a weight, neither negative."""
+    is_integer = hasattr(next_targets, "__index__") and not isinstance(next_targets, bool)
+    if not is_integer or next_targets < 0:
+        raise InvalidInputError(
+            f"next_targets must be an integer of at least 0 (0 for none), got {next_targets!r}"
+        )
+    return int(next_targets), not_negative(reward_weight, "reward_weight")
 
 
 def make_backup(name: str, solver: OptimismSolver) -> Backup:

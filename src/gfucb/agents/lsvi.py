@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gfucb.agents.doors import positive_count
 from gfucb.agents.episodic_doors import read_offer, read_stage
+from gfucb.agents.episodic_settings import not_negative, ordered_range
 from gfucb.agents.experience import Experience, News
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import Decision, Row
@@ -61,13 +62,11 @@ class LSVIUCB:
     ) -> None:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.horizon = positive_count(horizon, "horizon")
-        if beta < 0 or replan_growth < 1:
-            raise InvalidInputError(
-                "beta must not be negative and replan_growth at least 1, "
-                f"got {beta} and {replan_growth}"
-            )
-        self.beta, self.ridge = beta, HeadPenalty(ridge).ridge
-        self.value_range, self.replan_growth = value_range, replan_growth
+        if not replan_growth >= 1:  # nor NaN
+            raise InvalidInputError(f"replan_growth must be at least 1, got {replan_growth}")
+        self.beta, self.ridge = not_negative(beta, "beta"), HeadPenalty(ridge).ridge
+        self.value_range = ordered_range(value_range, "value_range")
+        self.replan_growth = replan_growth
         self._forget()
 
     def _forget(self) -> None:

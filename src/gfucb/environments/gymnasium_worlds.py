@@ -5,6 +5,7 @@ Needs the extra `gymnasium`; nothing else in the library imports this module.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
@@ -16,7 +17,12 @@ from torch import Tensor
 from gfucb.contracts import Outcome
 from gfucb.environments.linear_mdp import linear_mdps
 from gfucb.environments.locks import rich_lock, tabular_lock, with_actions
-from gfucb.environments.tabular_mdp import TabularMDPs, one_hot_inputs
+from gfucb.environments.tabular_mdp import (
+    TabularMDPs,
+    is_positive_integer,
+    one_hot_inputs,
+    require_actions,
+)
 from gfucb.errors import InvalidInputError
 from gfucb.seeding import random_stream
 
@@ -43,7 +49,8 @@ class GymnasiumWorld:
     terminated or truncated ends; after H steps it ends for everybody.
 
     Args:
-        environments: one a task, all with the same `Discrete` actions and observations alike.
+        environments: one a task, no object twice, all with the same `Discrete` actions and, where
+            `observe` is not given, observations alike.
         horizon: H, the largest number of steps.
         seed: episode t of task i is reset with a seed that derives from (seed, t, i).
         observe: from an observation to a vector, for example to scale large numbers; inputs are
@@ -61,13 +68,16 @@ class GymnasiumWorld:
     ) -> None:
         if not environments:
             raise InvalidInputError("a world needs at least one environment, got none")
-        if horizon < 1:
-            raise InvalidInputError(f"horizon must be at least 1, got {horizon}")
+        if not is_positive_integer(horizon):
+            raise InvalidInputError(f"horizon must be at least 1 and an integer, got {horizon!r}")
+        _require_own_objects(environments)
         counts = [_num_actions(environment) for environment in environments]
         if len(set(counts)) > 1:
             raise InvalidInputError(
                 f"all tasks must have the same actions, got environments with {counts} actions"
             )
+        if observe is None:
+            _require_alike([environment.observation_space for environment in environments])
         self.environments = list(environments)
         self.num_tasks, self.num_actions, self.horizon = len(counts), counts[0], horizon
         self.seed = seed
@@ -98,6 +108,12 @@ class GymnasiumEpisode:
             stream = random_stream(world.seed, "episode", episode_index, task)
             observation, _ = environment.reset(seed=stream.initial_seed() % 2**31)
             self._inputs[task] = world.inputs(observation)
+        shapes = [tuple(inputs.shape) for inputs in self._inputs.values()]
+        if len(set(shapes)) > 1:
+            raise InvalidInputError(
+                "observe= must make vectors of one length of all tasks' observations, got inputs "
+                f"[action, input] of the shapes {shapes}, by task"
+            )
 
     def offered(self) -> tuple[Tensor, Tensor]:
         """Tasks still playing, [entry], and their candidates, [entry, action, input]."""
@@ -110,6 +126,7 @@ class GymnasiumEpisode:
         """Step the environments of the tasks still playing with actions [entry]."""
         if not self._inputs:
             raise InvalidInputError("the episode has ended in all tasks")
+        require_actions(actions.cpu().numpy(), len(self._inputs), self.world.num_actions)
         self.stage += 1
         rewards, following, ended = [], [], []
         for task, action in zip(list(self._inputs), actions.tolist(), strict=True):
@@ -158,15 +175,28 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
 
     def step(self, action: np.int64) -> tuple[np.int64, SupportsFloat, bool, bool, dict[str, Any]]:
         """Draw the reward and the next state."""
-        world, here = self.world, (self.task, self._stage, self._state, int(action))
+        world = self.world
         if self._stage >= world.horizon:
             raise InvalidInputError(f"the episode has ended after {world.horizon} steps; reset it")
+        here = (self.task, self._stage, self._state, self._checked(action))
         reward = float(world.rewards[here])
         if world.noisy is None or world.noisy[here]:
             reward = self._noisy(reward)
         self._state = int(self.np_random.choice(world.num_states, p=world.transitions[here]))
         self._stage += 1
         return np.int64(self._state), reward, False, self._stage == world.horizon, {}
+
+    def _checked(self, action: Any) -> int:
+        try:
+            number = operator.index(action)
+        except TypeError:
+            number = -1
+        if not 0 <= number < self.world.num_actions:
+            raise InvalidInputError(
+                f"actions are integers from 0 to {self.world.num_actions - 1}, got {action!r}; "
+                "action_space.sample() draws one"
+            )
+        return number
 
     def _start(self) -> NDArray[np.float64]:
         return self.world.start[self.task]
@@ -224,6 +254,33 @@ def _num_actions(environment: gymnasium.Env[Any, Any]) -> int:
     if space.start != 0:
         raise InvalidInputError(f"actions must be numbered from 0, got {space}")
     return int(space.n)
+
+
+def _require_own_objects(environments: Sequence[gymnasium.Env[Any, Any]]) -> None:
+    """Tasks that stepped one object would move each other."""
+    first: dict[int, int] = {}
+    for task, environment in enumerate(environments):
+        before = first.setdefault(id(environment.unwrapped), task)
+        if before != task:
+            raise InvalidInputError(
+                "every task needs an environment object of its own, got the same one for tasks "
+                f"{before} and {task}; call gymnasium.make once for each"
+            )
+
+
+def _require_alike(observation_spaces: Sequence[spaces.Space[Any]]) -> None:
+    """The same numbers of states, or arrays of the same shape; bounds of boxes may differ."""
+    kinds = [
+        (type(s), int(s.n), int(s.start)) if isinstance(s, spaces.Discrete) else (type(s), s.shape)
+        for s in observation_spaces
+    ]
+    for task, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise InvalidInputError(
+                "all tasks must have observations alike, got "
+                f"{observation_spaces[0]} in task 0 and {observation_spaces[task]} in task {task}; "
+                "pass observe= to make vectors of one length of them"
+            )
 
 
 def _inputs_of(

@@ -81,13 +81,45 @@ class TabularMDPs:
                 f"inputs must have the shape [state, action, *input] = [{shape[2]}, {shape[3]}, "
                 f"...], got {list(self.inputs.shape)}"
             )
+        _require_finite(self.inputs, "inputs")
+        self._require_facts()
+        self._require_value_range()
+
+    def _require_facts(self) -> None:
+        """What a referee or an oracle is told has the axes it is looked up by."""
+        shape = self.rewards.shape
+        for name, table in (("noisy", self.noisy), ("goal", self.goal)):
+            is_array = isinstance(table, np.ndarray) and table.dtype == np.bool_
+            if table is not None and not (is_array and table.shape == shape):
+                raise InvalidInputError(
+                    f"{name} must be a numpy array of booleans of shape [task, stage, state, "
+                    f"action] = {list(shape)}, got {_kind(table)}; leave it out if there is none"
+                )
+        features = self.true_features
+        if features is not None:
+            is_tensor = isinstance(features, Tensor) and features.ndim == 3
+            if not (is_tensor and tuple(features.shape[:2]) == shape[2:]):
+                raise InvalidInputError(
+                    "true_features must be a tensor of shape [state, action, feature] = "
+                    f"[{shape[2]}, {shape[3]}, ...], got {_kind(features)}; leave it out if there "
+                    "is none"
+                )
+            _require_finite(features, "true_features")
+
+    def _require_value_range(self) -> None:
+        if self.value_range is None:
+            return
+        low, high = _ordered(self.value_range, "value_range")
+        smallest, largest = float(self.optimal_values.min()), float(self.optimal_values.max())
+        if smallest < low - REWARD_TOLERANCE or largest > high + REWARD_TOLERANCE:
+            raise InvalidInputError(
+                "value_range must contain the optimal values of all stages and states, which go "
+                f"from {smallest:.6g} to {largest:.6g}, got ({low}, {high}); widen it, or leave it "
+                "out and it follows from reward_range"
+            )
 
     def _require_rewards(self) -> None:
-        low, high = self.reward_range
-        if not (np.isfinite([low, high]).all() and low < high):
-            raise InvalidInputError(
-                f"reward_range must be (low, high) with low < high, got ({low}, {high})"
-            )
+        low, high = _ordered(self.reward_range, "reward_range")
         smallest, largest = float(self.rewards.min()), float(self.rewards.max())
         if smallest < low - REWARD_TOLERANCE or largest > high + REWARD_TOLERANCE:
             raise InvalidInputError(
@@ -273,6 +305,7 @@ class TabularEpisode:
         world, taken = self.world, actions.cpu().numpy()
         if self.stage >= world.horizon:
             raise InvalidInputError(f"the episode has ended: it has {world.horizon} stages")
+        require_actions(taken, world.num_tasks, world.num_actions)
         here = (self._tasks, self.stage, self.states, taken)
         self.gaps += world._gaps[here]
         if world.goal is not None:
@@ -324,18 +357,13 @@ def tabular_mdps(
     """
     tables = _task_tables(transitions, "transitions", 3)
     means = _task_tables(rewards, "rewards", 2)
-    if len({table.shape[-2] for table in tables} | {table.shape[-1] for table in means}) > 1:
-        counts = [table.shape[-2] for table in tables]
-        raise InvalidInputError(
-            "all tasks must have the same actions, in transitions and in rewards; got tasks with "
-            f"{counts} actions. Give the missing actions rows of their own"
-        )
+    _require_same_actions(tables, means)
     staged_tables = _stacked([_staged(t, 3, horizon) for t in tables], "transitions")
     staged_means = _stacked([_staged(t, 2, horizon) for t in means], "rewards")
     num_tasks, _, num_states, num_actions = staged_means.shape[:4]
     if start is None:
         start = np.eye(num_states)[0]
-    start = np.broadcast_to(np.asarray(start, dtype=np.float64), (num_tasks, num_states)).copy()
+    start = _start(start, num_tasks, num_states)
     if inputs is None:
         inputs = one_hot_inputs(num_states, num_actions)
     return TabularMDPs(staged_tables, staged_means, start, torch.as_tensor(inputs), **options)
@@ -366,9 +394,10 @@ def _task_tables(tables: Any, name: str, num_axes: int) -> list[Array]:
 
 def _staged(table: Array, num_axes: int, horizon: int | None) -> Array:
     if table.ndim == num_axes:
-        if horizon is None or horizon < 1:
+        if horizon is None or not is_positive_integer(horizon):
             raise InvalidInputError(
-                f"horizon must be at least 1 where tables have no stage axis, got {horizon}"
+                "horizon must be at least 1 and an integer where tables have no stage axis, "
+                f"got {horizon!r}"
             )
         return np.broadcast_to(table, (horizon, *table.shape)).copy()
     if len(table) < 1 or (horizon is not None and horizon != len(table)):
@@ -386,6 +415,75 @@ def _stacked(tables: list[Array], name: str) -> Array:
             f"the {name} of all tasks must have one shape, got {sorted(shapes)}"
         )
     return np.stack(tables)
+
+
+def require_actions(actions: NDArray[Any], num_entries: int, num_actions: int) -> None:
+    """Refuse actions that are not one integer from 0 to `num_actions` - 1 for each entry."""
+    if actions.shape != (num_entries,) or actions.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"actions must be integers of shape [{num_entries}], one for each task that is still "
+            f"playing, got {actions.dtype} of shape {list(actions.shape)}"
+        )
+    numbers = actions.tolist()  # a few of them: Python is faster than numpy, in the hottest loop
+    if min(numbers) < 0 or max(numbers) >= num_actions:
+        raise InvalidInputError(
+            f"actions are numbered 0 to {num_actions - 1}, got {numbers}; play what `decide` chose "
+            "from the candidates offered"
+        )
+
+
+def is_positive_integer(value: Any) -> bool:
+    """Whether `value` is an integer of at least 1, and not a boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _require_same_actions(tables: list[Array], means: list[Array]) -> None:
+    moves, pays = [table.shape[-2] for table in tables], [table.shape[-1] for table in means]
+    if len({*moves, *pays}) == 1:
+        return
+    raise InvalidInputError(
+        "all tasks must have the same actions, in transitions and in rewards; got transitions with "
+        f"{moves} actions and rewards with {pays} actions, by task. Give the missing actions rows "
+        "of their own"
+    )
+
+
+def _start(start: Any, num_tasks: int, num_states: int) -> Array:
+    """The distribution of the first state for every task: [task, state]."""
+    try:
+        given = np.asarray(start, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"start must be probabilities of states: {error}") from error
+    if given.shape not in ((num_states,), (num_tasks, num_states)):
+        raise InvalidInputError(
+            f"start must have the shape [state] = [{num_states}] or [task, state] = "
+            f"[{num_tasks}, {num_states}], got {list(given.shape)}; give every state a probability"
+        )
+    return np.broadcast_to(given, (num_tasks, num_states)).copy()
+
+
+def _ordered(given: Any, name: str) -> tuple[float, float]:
+    """A pair low < high of finite numbers."""
+    try:
+        low, high = (float(v) for v in given)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InvalidInputError(
+            f"{name} must be (low, high) with low < high, both finite, got ({low}, {high})"
+        )
+    return low, high
+
+
+def _require_finite(numbers: Tensor, name: str) -> None:
+    if not torch.isfinite(numbers).all():
+        raise InvalidInputError(f"{name} must be finite, but some entries are NaN or infinite")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray | Tensor):
+        return f"{value.dtype} of shape {list(value.shape)}"
+    return type(value).__name__
 
 
 def _require_probabilities(rows: Array, name: str) -> None:

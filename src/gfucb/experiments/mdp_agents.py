@@ -15,6 +15,11 @@ from gfucb.agents import (
     lsvi_ucb,
     randomised_lsvi,
 )
+from gfucb.agents.episodic_settings import (
+    check_further_targets,
+    check_ranges,
+    default_offset,
+)
 from gfucb.contracts import EpisodicAgent
 from gfucb.environments import LinearMDPs, TabularMDPs
 from gfucb.errors import lookup
@@ -89,10 +94,16 @@ def representation_class(
     config: MDPAgentConfig, world: TabularMDPs, seed: int
 ) -> RepresentationClass:
     """What an agent is told of phi: the world's class, its inputs as they are, or a network."""
-    if config.representation == "given":
-        if isinstance(world, LinearMDPs) and world.representation_class is not None:
-            return world.representation_class
-        return FiniteClass([IdentityRepresentation()])
+    return lookup(REPRESENTATIONS, config.representation, "representation")(config, world, seed)
+
+
+def _given(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> RepresentationClass:
+    if isinstance(world, LinearMDPs) and world.representation_class is not None:
+        return world.representation_class
+    return FiniteClass([IdentityRepresentation()])
+
+
+def _network(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> RepresentationClass:
     generator = random_stream(seed, "network")
     if world.decoding is not None:  # inputs are (observation, one-hot action)
         observation_dim = world.inputs.shape[-1] - world.num_actions
@@ -110,13 +121,19 @@ def representation_class(
     return NeuralClass(module, "simplex")
 
 
+RepresentationMaker = Callable[[MDPAgentConfig, TabularMDPs, int], RepresentationClass]
+REPRESENTATIONS: Mapping[str, RepresentationMaker] = {"given": _given, "network": _network}
+
+
 def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
     low, high = world.values_lie_in
+    check_ranges((low, high), world.reward_range)
     return {
         "squared_radius": ConstantRadius((config.hope * (high - low)) ** 2),
         "ridge": config.ridge,
         "value_range": (low, high),
         "reward_range": world.reward_range,
+        "offset": default_offset((low, high)),
         "replan": config.replan,
         "seed": seed,
     }
@@ -124,10 +141,11 @@ def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str,
 
 def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
     options = _options(config, world, seed)
+    next_targets, reward_weight = check_further_targets(config.next_targets, config.reward_weight)
     options |= {
         "share_stages": config.share_stages,
-        "next_targets": config.next_targets,
-        "reward_weight": config.reward_weight,
+        "next_targets": next_targets,
+        "reward_weight": reward_weight,
         "warm_start": config.warm_start,
     }
     if config.representation != "given":
