@@ -24,7 +24,7 @@ from gfucb.environments import TabularMDPs, tabular_mdps
 from gfucb.experiments.mdp_runner import play_episodes
 from gfucb.experiments.records import provenance_now
 
-STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 0.05
+STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 1.0
 
 
 class ScoolLoop:

@@ -595,3 +595,17 @@ def test_what_does_not_fit_what_was_seen_is_refused_and_leaves_no_trace(make):
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     agent.plan(menu)
+
+
+def test_lean_lsvi_decides_as_the_rooms_do_on_a_range_above_zero():
+    world = tabular_lock(horizon=3)
+    shifted = {"value_range": (5.0, 10.0)}
+    lean = LSVIUCB(1, 3, beta=1.5, ridge=0.1, replan_growth=1.0, **shifted)
+    rooms = gfucb.lsvi_ucb(1, 3, beta=1.5, ridge=0.1, replan="every", **shifted)
+    for agent in (lean, rooms):
+        for index in range(1, 20):
+            play_episode(agent, world.episode(index), 3, 1)
+    everyone = torch.zeros(world.num_states, dtype=torch.int64)
+    for stage in range(3):
+        one, other = (a.decide(stage, world.inputs, everyone) for a in (lean, rooms))
+        torch.testing.assert_close(one.optimistic_values, other.optimistic_values)

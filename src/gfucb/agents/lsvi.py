@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gfucb.agents.doors import positive_count
 from gfucb.agents.episodic_doors import read_offer, read_stage
-from gfucb.agents.episodic_settings import not_negative, ordered_range
+from gfucb.agents.episodic_settings import default_offset, not_negative, ordered_range
 from gfucb.agents.experience import Experience, News
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import Decision, Row
@@ -66,6 +66,7 @@ class LSVIUCB:
             raise InvalidInputError(f"replan_growth must be at least 1, got {replan_growth}")
         self.beta, self.ridge = not_negative(beta, "beta"), HeadPenalty(ridge).ridge
         self.value_range = ordered_range(value_range, "value_range")
+        self.offset = default_offset(self.value_range)
         self.replan_growth = replan_growth
         self._forget()
 
@@ -109,7 +110,7 @@ class LSVIUCB:
                 own = slice(None) if self.num_tasks == 1 else tasks == task
                 x = rows[own]
                 grams[task] = x.T @ (x * counts[own, None])
-                moments[task] = sums[own] @ x
+                moments[task] = (sums[own] - self.offset * counts[own]) @ x
         grams.reshape(self.num_tasks, -1)[:, :: feature_dim + 1] += self.ridge
         inverses = np.linalg.inv(np.linalg.cholesky(grams))
         whitened = (inverses @ moments[..., None])[..., 0]
@@ -121,7 +122,7 @@ class LSVIUCB:
             return np.zeros(len(memory.places))
         places, tasks = memory.places.arrays()
         flat = places.reshape(places.shape[0] * places.shape[1], -1)
-        values = following.values(flat, np.repeat(tasks, places.shape[1]), self.beta)
+        values = following.values(flat, np.repeat(tasks, places.shape[1]), self.beta) + self.offset
         low, high = self.value_range
         return np.clip(values.reshape(places.shape[:2]).max(axis=1), low, high)
 
@@ -133,7 +134,7 @@ class LSVIUCB:
             raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
         flat = inputs.reshape(-1, inputs.shape[-1])
         values = self._stages[stage].values(flat, np.repeat(own, inputs.shape[1]), self.beta)
-        values = values.reshape(inputs.shape[:2])
+        values = (values + self.offset).reshape(inputs.shape[:2])
         actions = values.argmax(axis=1)
         rows = np.arange(len(actions))
         hopes = np.clip(values[rows, actions], *self.value_range)

@@ -13,7 +13,10 @@ from gfucb.agents.doors import gradients_allowed, positive_count, read_menu
 from gfucb.agents.episodic_doors import read_stage
 from gfucb.agents.episodic_settings import (
     Replanning,
+    check_further_targets,
+    check_ranges,
     check_replanning,
+    default_offset,
     default_stage_radius,
     make_backup,
 )
@@ -77,7 +80,8 @@ class EpisodicGFUCB:
         value_range: what sums of expected rewards lie in: 0 <= f <= 1 of program (1).
         reward_range: what expected rewards lie in. With H - h stages to go, values then also lie
             in H - h times this range. None if only `value_range` is known.
-        offset: the value of an input whose features are zero.
+        offset: the value of an input whose features are zero; by default 0, or the bottom of a
+            `value_range` above it.
         replan: `determinant` plans anew when what was learned in some stage and task since the last
             plan could multiply the determinant of its V by `replan_growth`; `doubling` when
             some stage has that many times the samples; `every` before every episode.
@@ -104,7 +108,7 @@ class EpisodicGFUCB:
         head_norm_bound: float | None = None,
         value_range: tuple[float, float] | None = (0.0, 1.0),
         reward_range: tuple[float, float] | None = None,
-        offset: float = 0.0,
+        offset: float | None = None,
         replan: Replanning = "determinant",
         replan_growth: float = 2.0,
         refit_growth: float | None = None,
@@ -116,6 +120,7 @@ class EpisodicGFUCB:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.horizon = positive_count(horizon, "horizon")
         self.representation_class = as_class(representation)
+        check_ranges(value_range, reward_range)
         self.value_range = check_value_range(value_range)
         self.reward_range = check_value_range(reward_range)
         self.squared_radius = squared_radius or default_stage_radius(self.value_range)
@@ -124,12 +129,13 @@ class EpisodicGFUCB:
         self.seed = seed
         self.replan, self.replan_growth = check_replanning(replan, replan_growth)
         self.share_stages = share_stages
+        next_targets, reward_weight = check_further_targets(next_targets, reward_weight)
         self.settings_of_fits = FitSettings(
             num_tasks=self.num_tasks,
             representation_class=self.representation_class,
             fit=fit or default_fit(self.representation_class),
             penalty=HeadPenalty(ridge, head_norm_bound),
-            offset=check_offset(offset),
+            offset=default_offset(self.value_range) if offset is None else check_offset(offset),
             refit_growth=default_growth(self.representation_class, refit_growth),
             next_targets=next_targets,
             reward_weight=reward_weight,

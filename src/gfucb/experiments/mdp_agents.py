@@ -15,11 +15,6 @@ from gfucb.agents import (
     lsvi_ucb,
     randomised_lsvi,
 )
-from gfucb.agents.episodic_settings import (
-    check_further_targets,
-    check_ranges,
-    default_offset,
-)
 from gfucb.contracts import EpisodicAgent
 from gfucb.environments import LinearMDPs, TabularMDPs
 from gfucb.errors import lookup
@@ -127,13 +122,11 @@ REPRESENTATIONS: Mapping[str, RepresentationMaker] = {"given": _given, "network"
 
 def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
     low, high = world.values_lie_in
-    check_ranges((low, high), world.reward_range)
     return {
         "squared_radius": ConstantRadius((config.hope * (high - low)) ** 2),
         "ridge": config.ridge,
         "value_range": (low, high),
         "reward_range": world.reward_range,
-        "offset": default_offset((low, high)),
         "replan": config.replan,
         "seed": seed,
     }
@@ -141,11 +134,10 @@ def _options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str,
 
 def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> dict[str, Any]:
     options = _options(config, world, seed)
-    next_targets, reward_weight = check_further_targets(config.next_targets, config.reward_weight)
     options |= {
         "share_stages": config.share_stages,
-        "next_targets": next_targets,
-        "reward_weight": reward_weight,
+        "next_targets": config.next_targets,
+        "reward_weight": config.reward_weight,
         "warm_start": config.warm_start,
     }
     if config.representation != "given":
