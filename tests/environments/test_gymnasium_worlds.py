@@ -5,7 +5,7 @@ import torch
 from gymnasium.utils.env_checker import check_env
 
 import gfucb
-from gfucb.environments import tabular_lock
+from gfucb.environments import rich_lock, tabular_lock, with_actions
 from gfucb.environments.gymnasium_worlds import (
     REGISTERED,
     GymnasiumWorld,
@@ -202,3 +202,14 @@ def test_a_task_of_ours_refuses_actions_it_does_not_have(action):
         env.step(action)
     for _ in range(3):
         assert env.step(np.int64(1)) == twin.step(1)
+
+
+def test_a_rich_lock_shows_what_is_seen_of_a_state_and_not_its_number():
+    world = rich_lock(horizon=3, num_tasks=2, observation_dim=8, bank_size=4, seed=0)
+    env = TaskEnv(world, task=1)
+    seen, _ = env.reset(seed=0)
+    assert seen.shape == (8,) and env.observation_space.contains(seen)
+    offered = with_actions(torch.from_numpy(seen)[None], world.num_actions)
+    states = (world.inputs == offered).flatten(1).all(1).nonzero()
+    assert len(states) == 1  # an observation of exactly one state of the world
+    check_env(env, skip_render_check=True)

@@ -146,8 +146,13 @@ class GymnasiumEpisode:
         )
 
 
-class TaskEnv(gymnasium.Env[np.int64, np.int64]):
-    """One task of a finite world as a Gymnasium environment: observations are state numbers.
+Observation = np.int64 | NDArray[np.float64]
+
+
+class TaskEnv(gymnasium.Env[Observation, np.int64]):
+    """One task of a finite world as a Gymnasium environment.
+
+    Observations are state numbers, and where states are seen through an emission what is seen.
 
     An episode is truncated after H steps; there is nothing to terminate it before.
     """
@@ -160,20 +165,27 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
                 f"tasks are numbered 0 to {world.num_tasks - 1}, got task {task}"
             )
         self.world, self.task, self.render_mode = world, task, render_mode
-        self.observation_space = spaces.Discrete(world.num_states)
+        self._seen = _seen(world)
+        self.observation_space = (
+            spaces.Discrete(world.num_states)
+            if self._seen is None
+            else spaces.Box(self._seen.min(0), self._seen.max(0), dtype=np.float64)
+        )
         self.action_space = spaces.Discrete(world.num_actions)
         self._stage, self._state = 0, 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.int64, dict[str, Any]]:
+    ) -> tuple[Observation, dict[str, Any]]:
         """Draw the first state."""
         super().reset(seed=seed)
         self._stage = 0
         self._state = int(self.np_random.choice(self.world.num_states, p=self._start()))
-        return np.int64(self._state), {}
+        return self._observation(), {}
 
-    def step(self, action: np.int64) -> tuple[np.int64, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: np.int64
+    ) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Draw the reward and the next state."""
         world = self.world
         if self._stage >= world.horizon:
@@ -184,7 +196,10 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
             reward = self._noisy(reward)
         self._state = int(self.np_random.choice(world.num_states, p=world.transitions[here]))
         self._stage += 1
-        return np.int64(self._state), reward, False, self._stage == world.horizon, {}
+        return self._observation(), reward, False, self._stage == world.horizon, {}
+
+    def _observation(self) -> Observation:
+        return np.int64(self._state) if self._seen is None else self._seen[self._state].copy()
 
     def _checked(self, action: Any) -> int:
         try:
@@ -209,6 +224,15 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
         if world.reward_noise == "gaussian":
             return mean + world.noise_scale * float(self.np_random.standard_normal())
         return mean
+
+
+def _seen(world: TabularMDPs) -> NDArray[np.float64] | None:
+    """What is seen of each state, [state, observation]; None if it is the state itself."""
+    if world.decoding is None or len(np.unique(world.decoding)) == world.num_states:
+        return None
+    # Inputs are an observation and, behind it, the action as a one-hot vector.
+    inputs = world.inputs[:, 0, : world.inputs.shape[-1] - world.num_actions]
+    return inputs.to(torch.float64).numpy()
 
 
 def make_task_env(
