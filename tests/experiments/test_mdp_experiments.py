@@ -1,17 +1,13 @@
 """Runs, comparisons and reproductions of episodic MDPs."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
 import pandas as pd
 import pytest
+from killing import kill_midway
 
 from gfucb.cli import main
 from gfucb.errors import InvalidInputError, RunFolderError, UnknownNameError
@@ -91,14 +87,7 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
         f"config = {config!r}\n"
         f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script])
-    rows = tmp_path / "killed" / "rows.csv"
-    deadline = time.monotonic() + 60
-    while not (rows.exists() and rows.read_bytes().count(b"\n") > 10):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    kill_midway(script, tmp_path / "killed")
     assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
     assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
 

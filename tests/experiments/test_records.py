@@ -1,15 +1,11 @@
 """Run folders: never overwritten, resumed exactly."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from itertools import islice
 
 import pytest
+from killing import kill_midway
 
 from gfucb.agents.saving import read_state
 from gfucb.errors import RunFolderError, SavedStateError, UnknownNameError
@@ -97,14 +93,7 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
         f"config = {config!r}\n"
         f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script])
-    rows = tmp_path / "killed" / "rows.csv"
-    deadline = time.monotonic() + 60
-    while not (rows.exists() and rows.read_bytes().count(b"\n") > 10):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    kill_midway(script, tmp_path / "killed")
     assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
     assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
 

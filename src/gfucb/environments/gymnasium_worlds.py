@@ -17,12 +17,8 @@ from torch import Tensor
 from gfucb.contracts import Outcome
 from gfucb.environments.linear_mdp import linear_mdps
 from gfucb.environments.locks import rich_lock, tabular_lock, with_actions
-from gfucb.environments.tabular_mdp import (
-    TabularMDPs,
-    is_positive_integer,
-    one_hot_inputs,
-    require_actions,
-)
+from gfucb.environments.tables import is_positive_integer, require_actions
+from gfucb.environments.tabular_mdp import TabularMDPs, one_hot_inputs
 from gfucb.errors import InvalidInputError
 from gfucb.seeding import random_stream
 

@@ -13,9 +13,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.contracts import Outcome
+from gfucb.environments.tables import (
+    kind_of,
+    ordered,
+    require_actions,
+    require_finite,
+    require_probabilities,
+    require_same_actions,
+    stacked,
+    staged,
+    start_of,
+    task_tables,
+)
 from gfucb.errors import InvalidInputError
 from gfucb.seeding import random_stream
-from gfucb.theory.small_mdp import PROBABILITY_TOLERANCE, Array, check_table
+from gfucb.theory.small_mdp import Array, check_table
 
 Integers = NDArray[np.int64]
 RewardNoise = Literal["none", "bernoulli", "gaussian"]
@@ -73,15 +85,15 @@ class TabularMDPs:
             raise InvalidInputError(
                 f"next states are states: expected {shape[2]} of them, got {shape[4]}"
             )
-        _require_probabilities(self.transitions, "transitions")
-        _require_probabilities(self.start, "start")
+        require_probabilities(self.transitions, "transitions")
+        require_probabilities(self.start, "start")
         self._require_rewards()
         if tuple(self.inputs.shape[:2]) != (shape[2], shape[3]):
             raise InvalidInputError(
                 f"inputs must have the shape [state, action, *input] = [{shape[2]}, {shape[3]}, "
                 f"...], got {list(self.inputs.shape)}"
             )
-        _require_finite(self.inputs, "inputs")
+        require_finite(self.inputs, "inputs")
         self._require_facts()
         self._require_value_range()
 
@@ -93,7 +105,7 @@ class TabularMDPs:
             if table is not None and not (is_array and table.shape == shape):
                 raise InvalidInputError(
                     f"{name} must be a numpy array of booleans of shape [task, stage, state, "
-                    f"action] = {list(shape)}, got {_kind(table)}; leave it out if there is none"
+                    f"action] = {list(shape)}, got {kind_of(table)}; leave it out if there is none"
                 )
         features = self.true_features
         if features is not None:
@@ -101,15 +113,15 @@ class TabularMDPs:
             if not (is_tensor and tuple(features.shape[:2]) == shape[2:]):
                 raise InvalidInputError(
                     "true_features must be a tensor of shape [state, action, feature] = "
-                    f"[{shape[2]}, {shape[3]}, ...], got {_kind(features)}; leave it out if there "
-                    "is none"
+                    f"[{shape[2]}, {shape[3]}, ...], got {kind_of(features)}; leave it out if "
+                    "there is none"
                 )
-            _require_finite(features, "true_features")
+            require_finite(features, "true_features")
 
     def _require_value_range(self) -> None:
         if self.value_range is None:
             return
-        low, high = _ordered(self.value_range, "value_range")
+        low, high = ordered(self.value_range, "value_range")
         smallest, largest = float(self.optimal_values.min()), float(self.optimal_values.max())
         if smallest < low - REWARD_TOLERANCE or largest > high + REWARD_TOLERANCE:
             raise InvalidInputError(
@@ -119,7 +131,7 @@ class TabularMDPs:
             )
 
     def _require_rewards(self) -> None:
-        low, high = _ordered(self.reward_range, "reward_range")
+        low, high = ordered(self.reward_range, "reward_range")
         smallest, largest = float(self.rewards.min()), float(self.rewards.max())
         if smallest < low - REWARD_TOLERANCE or largest > high + REWARD_TOLERANCE:
             raise InvalidInputError(
@@ -220,7 +232,7 @@ class TabularMDPs:
                 "a policy has actions [task, stage, state] or probabilities [task, stage, state, "
                 f"action] for the sizes {shape}, got {policy.dtype} of shape {policy.shape}"
             )
-        _require_probabilities(policy, "the policy")
+        require_probabilities(policy, "the policy")
         return np.asarray(policy, dtype=np.float64)
 
     def episode(self, episode_index: int) -> TabularEpisode:
@@ -356,15 +368,15 @@ def tabular_mdps(
             (one-hot vectors), which promises nothing about how pairs resemble each other.
         options: further fields of `TabularMDPs`.
     """
-    tables = _task_tables(transitions, "transitions", 3)
-    means = _task_tables(rewards, "rewards", 2)
-    _require_same_actions(tables, means)
-    staged_tables = _stacked([_staged(t, 3, horizon) for t in tables], "transitions")
-    staged_means = _stacked([_staged(t, 2, horizon) for t in means], "rewards")
+    tables = task_tables(transitions, "transitions", 3)
+    means = task_tables(rewards, "rewards", 2)
+    require_same_actions(tables, means)
+    staged_tables = stacked([staged(t, 3, horizon) for t in tables], "transitions")
+    staged_means = stacked([staged(t, 2, horizon) for t in means], "rewards")
     num_tasks, _, num_states, num_actions = staged_means.shape[:4]
     if start is None:
         start = np.eye(num_states)[0]
-    start = _start(start, num_tasks, num_states)
+    start = start_of(start, num_tasks, num_states)
     if inputs is None:
         inputs = one_hot_inputs(num_states, num_actions)
     return TabularMDPs(staged_tables, staged_means, start, torch.as_tensor(inputs), **options)
@@ -374,127 +386,6 @@ def one_hot_inputs(num_states: int, num_actions: int) -> Tensor:
     """Every pair of state and action its own unit vector: [state, action, state * action]."""
     pairs = num_states * num_actions
     return torch.eye(pairs, dtype=torch.float64).reshape(num_states, num_actions, pairs)
-
-
-def _task_tables(tables: Any, name: str, num_axes: int) -> list[Array]:
-    try:
-        arrays = [np.asarray(table, dtype=np.float64) for table in tables]
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be one table of numbers a task: {error}") from error
-    if not arrays:
-        raise InvalidInputError(f"{name} must hold a table for at least one task, got none")
-    for array in arrays:
-        if array.ndim not in (num_axes, num_axes + 1):
-            axes = "[state, action, next_state]" if num_axes == 3 else "[state, action]"
-            raise InvalidInputError(
-                f"{name} of a task must be {axes}, with a stage axis in front or not, "
-                f"got a table of shape {array.shape}"
-            )
-    return arrays
-
-
-def _staged(table: Array, num_axes: int, horizon: int | None) -> Array:
-    if table.ndim == num_axes:
-        if horizon is None or not is_positive_integer(horizon):
-            raise InvalidInputError(
-                "horizon must be at least 1 and an integer where tables have no stage axis, "
-                f"got {horizon!r}"
-            )
-        return np.broadcast_to(table, (horizon, *table.shape)).copy()
-    if len(table) < 1 or (horizon is not None and horizon != len(table)):
-        raise InvalidInputError(
-            f"horizon must be at least 1 and equal the stages of the tables, got horizon {horizon} "
-            f"and {len(table)} stages"
-        )
-    return table
-
-
-def _stacked(tables: list[Array], name: str) -> Array:
-    shapes = {table.shape for table in tables}
-    if len(shapes) > 1:
-        raise InvalidInputError(
-            f"the {name} of all tasks must have one shape, got {sorted(shapes)}"
-        )
-    return np.stack(tables)
-
-
-def require_actions(actions: NDArray[Any], num_entries: int, num_actions: int) -> None:
-    """Refuse actions that are not one integer from 0 to `num_actions` - 1 for each entry."""
-    if actions.shape != (num_entries,) or actions.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"actions must be integers of shape [{num_entries}], one for each task that is still "
-            f"playing, got {actions.dtype} of shape {list(actions.shape)}"
-        )
-    numbers = actions.tolist()  # a few of them: Python is faster than numpy, in the hottest loop
-    if min(numbers) < 0 or max(numbers) >= num_actions:
-        raise InvalidInputError(
-            f"actions are numbered 0 to {num_actions - 1}, got {numbers}; play what `decide` chose "
-            "from the candidates offered"
-        )
-
-
-def is_positive_integer(value: Any) -> bool:
-    """Whether `value` is an integer of at least 1, and not a boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
-
-
-def _require_same_actions(tables: list[Array], means: list[Array]) -> None:
-    moves, pays = [table.shape[-2] for table in tables], [table.shape[-1] for table in means]
-    if len({*moves, *pays}) == 1:
-        return
-    raise InvalidInputError(
-        "all tasks must have the same actions, in transitions and in rewards; got transitions with "
-        f"{moves} actions and rewards with {pays} actions, by task. Give the missing actions rows "
-        "of their own"
-    )
-
-
-def _start(start: Any, num_tasks: int, num_states: int) -> Array:
-    """The distribution of the first state for every task: [task, state]."""
-    try:
-        given = np.asarray(start, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"start must be probabilities of states: {error}") from error
-    if given.shape not in ((num_states,), (num_tasks, num_states)):
-        raise InvalidInputError(
-            f"start must have the shape [state] = [{num_states}] or [task, state] = "
-            f"[{num_tasks}, {num_states}], got {list(given.shape)}; give every state a probability"
-        )
-    return np.broadcast_to(given, (num_tasks, num_states)).copy()
-
-
-def _ordered(given: Any, name: str) -> tuple[float, float]:
-    """A pair low < high of finite numbers."""
-    try:
-        low, high = (float(v) for v in given)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InvalidInputError(
-            f"{name} must be (low, high) with low < high, both finite, got ({low}, {high})"
-        )
-    return low, high
-
-
-def _require_finite(numbers: Tensor, name: str) -> None:
-    if not torch.isfinite(numbers).all():
-        raise InvalidInputError(f"{name} must be finite, but some entries are NaN or infinite")
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, np.ndarray | Tensor):
-        return f"{value.dtype} of shape {list(value.shape)}"
-    return type(value).__name__
-
-
-def _require_probabilities(rows: Array, name: str) -> None:
-    if rows.min() < 0:
-        raise InvalidInputError(f"{name} must not be negative, but the smallest is {rows.min()}")
-    worst = float(np.abs(rows.sum(axis=-1) - 1).max())
-    if worst > PROBABILITY_TOLERANCE:
-        raise InvalidInputError(
-            f"every row of {name} must be probabilities that sum to 1, one is off by {worst:.3g}"
-        )
 
 
 def _cumulative(rows: Array) -> Array:
