@@ -25,13 +25,15 @@ def task_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     return grams
 
 
-def ridge_cholesky(grams: Tensor, ridge: float | Tensor) -> Tensor:
+def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = True) -> Tensor:
     """Lower factor L of gram + ridge I = L L^T: [..., feature, feature].
 
-    The ridge is one number, or one for each matrix in a shape that broadcasts.
+    The ridge is one number, or one for each matrix in a shape that broadcasts. Where there is no
+    factor an error says so; not `is_checked`, which needs no look at the device, it is not finite.
     """
     eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
-    return torch.linalg.cholesky(grams + ridge * eye)
+    matrices = grams + ridge * eye
+    return torch.linalg.cholesky(matrices) if is_checked else torch.linalg.cholesky_ex(matrices).L
 
 
 def cholesky_solve(cholesky: Tensor, vectors: Tensor) -> Tensor:

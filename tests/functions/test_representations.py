@@ -6,9 +6,9 @@ from torch import nn
 
 from gfucb import FiniteClass, LinearClass, LinearRepresentation, NeuralClass, NeuralRepresentation
 from gfucb.errors import InvalidInputError
-from gfucb.functions.networks import default_network, paper_network
+from gfucb.functions.networks import PooledConvolution, default_network, paper_network
 from gfucb.functions.representations import normalise
-from gfucb.seeding import random_stream
+from gfucb.seeding import global_randomness_from, random_stream
 
 
 def test_l2_normalisation_gives_unit_vectors_and_leaves_zero_alone():
@@ -78,7 +78,7 @@ def test_impossible_classes_are_refused(make):
 def test_the_default_network_suits_the_shape_of_the_input(shape):
     network = default_network(shape, random_stream(0, "network"))
     assert network(torch.rand(2, *shape)).shape == (2, 20)
-    has_convolutions = any(isinstance(m, nn.Conv2d) for m in network.modules())
+    has_convolutions = any(isinstance(m, PooledConvolution) for m in network.modules())
     assert has_convolutions == (min(shape[-2:]) >= 16)
 
 
@@ -91,3 +91,18 @@ def test_networks_depend_on_their_generator_only():
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize(("channels", "height", "width"), [(1, 8, 8), (1, 7, 10), (2, 6, 5)])
+def test_a_pooled_convolution_is_convolution_relu_and_pooling(channels, height, width):
+    with global_randomness_from(random_stream(0, "layer")):
+        layer = PooledConvolution(channels, 5).double()
+        inputs = torch.randn(4, channels, height, width, dtype=torch.float64, requires_grad=True)
+    plain = nn.Sequential(nn.Conv2d(channels, 5, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)).double()
+    plain[0].load_state_dict(layer.state_dict())
+    values, expected = layer(inputs), plain(inputs)
+    torch.testing.assert_close(values, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(values.square().sum(), [inputs, *layer.parameters()]),
+        torch.autograd.grad(expected.square().sum(), [inputs, *plain.parameters()]),
+    )

@@ -22,7 +22,7 @@ def networks(number: int, shape=(8, 8), normalisation="l2") -> list[NeuralRepres
     ]
 
 
-@pytest.mark.parametrize("shape", [(8, 8), (16, 16)])
+@pytest.mark.parametrize("shape", [(8, 8), (16, 16), (19, 16), (3, 17, 21)])
 def test_a_stack_gives_what_its_networks_give(shape):
     every = networks(3, shape)
     inputs = torch.randint(256, (3, 5, *shape), generator=random_stream(0, "x")).to(torch.uint8)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gfucb.estimation.profile import best_on, trainable_copy
+from gfucb.estimation.recorded import Recorded
 from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
@@ -112,30 +113,40 @@ class VariableProjection:
             FitPlan.draw(self, own, len(names), generator)
             for own, generator in zip(data, generators, strict=True)
         ]
+        plan = FitPlan.stack(plans).to(device)
+        samples, present, seeds = (first.clone() for first in next(iter(plan)))
+        stack.buffers |= {name: seeds[:, index] for index, name in enumerate(names)}
         inputs = torch.stack([own.inputs for own in data])
         targets = torch.stack([own.targets for own in data]) - offset
         rows = torch.arange(len(stack), device=device)[:, None]
-        optimiser = self.optimiser([*stack.weights.values()])
+        optimiser = self.optimiser([*stack.weights.values()], capturable=device.type == "cuda")
+
+        def step() -> None:
+            """One step on `samples`, of which those `present` count, with lots from `seeds`."""
+            chosen = inputs[rows, samples.flatten(1)]
+            if self.augment is not None:
+                shown = zip(chosen, generators, strict=True)
+                chosen = torch.stack([self.shown(x, lots) for x, lots in shown])
+            features = stack(chosen).unflatten(1, samples.shape[1:])
+            errors = self.errors(
+                features.flatten(0, 1).to(torch.float64),
+                targets[rows, samples.flatten(1)].view(-1, samples.shape[-1], 1),
+                present.flatten(0, 1),
+                ridge,
+            )
+            losses = errors.square().view(len(stack), -1).sum(1) / present.sum((1, 2))
+            optimiser.zero_grad()
+            losses.sum().backward()
+            optimiser.step()
+
+        # An augmentation draws lots on the CPU, anew in every step.
+        repeated = step if self.augment is not None else Recorded(step, device)
         stack.module.train()
         with global_randomness_from(generators[0]):
-            for samples, present, seeds in FitPlan.stack(plans).to(device):
-                for index, name in enumerate(names):
-                    stack.buffers[name] = seeds[:, index]
-                chosen = inputs[rows, samples.flatten(1)]
-                if self.augment is not None:
-                    shown = zip(chosen, generators, strict=True)
-                    chosen = torch.stack([self.shown(x, lots) for x, lots in shown])
-                features = stack(chosen).unflatten(1, samples.shape[1:])
-                errors = self.errors(
-                    features.flatten(0, 1).to(torch.float64),
-                    targets[rows, samples.flatten(1)].view(-1, samples.shape[-1], 1),
-                    present.flatten(0, 1),
-                    ridge,
-                )
-                losses = errors.square().view(len(stack), -1).sum(1) / present.sum((1, 2))
-                optimiser.zero_grad()
-                losses.sum().backward()
-                optimiser.step()
+            for now in plan:
+                for mine, given in zip((samples, present, seeds), now, strict=True):
+                    mine.copy_(given)
+                repeated()
         stack.module.eval()
 
     def can_train(self, num_samples: int, feature_dim: int) -> bool:
@@ -144,7 +155,9 @@ class VariableProjection:
         # better: networks of single tasks blew up in their first rounds and did not recover.
         return num_samples >= feature_dim
 
-    def optimiser(self, weights: Sequence[Tensor]) -> torch.optim.Optimizer:
+    def optimiser(
+        self, weights: Sequence[Tensor], *, capturable: bool = False
+    ) -> torch.optim.Optimizer:
         """AdamW, each weight by itself: stacked networks are trained as they would be alone."""
         return torch.optim.AdamW(
             weights,
@@ -152,6 +165,7 @@ class VariableProjection:
             weight_decay=self.weight_decay,
             eps=self.epsilon,
             fused=True,
+            capturable=capturable,
         )
 
     def shown(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
@@ -169,7 +183,9 @@ class VariableProjection:
         """
         features = features * present.unsqueeze(-1)
         targets = targets * present.unsqueeze(-1)
-        cholesky = ridge_cholesky(features.transpose(1, 2) @ features, ridge)
+        # Not checked here, which would make a GPU wait in every step: numbers that are not finite
+        # go on to the weights, and are found when the heads are fitted.
+        cholesky = ridge_cholesky(features.transpose(1, 2) @ features, ridge, is_checked=False)
         # Rows of L^-1 phi: their squared norm is the leverage, their span gives the fit.
         whitened = torch.linalg.solve_triangular(cholesky, features.transpose(1, 2), upper=False)
         residuals = targets - whitened.transpose(1, 2) @ (whitened @ targets)

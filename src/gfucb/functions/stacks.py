@@ -27,15 +27,15 @@ class NetworkStack:
     """
 
     def __init__(self, representations: Sequence[NeuralRepresentation]) -> None:
-        copies = [phi.copy() for phi in representations]
-        if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in copies[0].module.modules()):
+        first = representations[0].copy()
+        if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in first.module.modules()):
             raise InvalidInputError(
                 "networks with batch normalisation cannot be stacked: their running statistics "
                 "are changed in place; use another normalisation, or run the copies one by one"
             )
-        self.normalisation = copies[0].normalisation
-        self.module = copies[0].module
-        weights, buffers = torch.func.stack_module_state([phi.module for phi in copies])
+        self.normalisation = first.normalisation
+        self.module = first.module
+        weights, buffers = torch.func.stack_module_state([phi.module for phi in representations])
         self.weights: dict[str, Tensor] = dict(weights)
         self.buffers: dict[str, Tensor] = dict(buffers)
 
@@ -60,8 +60,14 @@ class NetworkStack:
 
     def taken(self, copies: Sequence[int]) -> NetworkStack:
         """A stack of some of the copies, with weights of their own."""
-        every = self.unstacked()
-        return NetworkStack([every[copy] for copy in copies])
+        some = NetworkStack([NeuralRepresentation(self.module, self.normalisation)])
+        index = list(copies)
+        some.weights = {
+            name: weight.detach()[index].requires_grad_(weight.requires_grad)
+            for name, weight in self.weights.items()
+        }
+        some.buffers = {name: buffer[index] for name, buffer in self.buffers.items()}
+        return some
 
     def put(self, copies: Sequence[int], other: NetworkStack) -> None:
         """Take over the weights of `other` as those of `copies`."""

@@ -107,7 +107,8 @@ class FineTuning:
             confidence_set = replace(confidence_set, ridge=0.0)  # the set as it is printed
         iterate = _Iterate(confidence_set, menu)
         make = torch.optim.Adam if self.optimiser == "adam" else torch.optim.SGD
-        optimiser = make([w for w in iterate.weights if w.requires_grad], lr=self.learning_rate)
+        moving = [w for w in iterate.weights if w.requires_grad]
+        optimiser = make(moving, lr=self.learning_rate, fused=True)
         inside, outside = _Best(iterate.snapshot()), _Best(iterate.snapshot())
         hope, distance = iterate.hope_and_distance()
         hope_at_center = hope.item()
@@ -159,12 +160,14 @@ class _Iterate:
     def hope_and_distance(self) -> tuple[Tensor, Tensor]:
         """sum_e max_a f(x_ea), and the squared distance to the center; both differentiable."""
         menu, data, offset = self.menu, self.confidence_set.data, self.confidence_set.center.offset
-        features = menu.by_candidate(self.representation(menu.items).to(torch.float64))
+        # In one pass: for small networks the number of passes is what takes time.
+        inputs = torch.cat([menu.items, data.inputs])
+        asked, seen = self.representation(inputs).to(torch.float64).tensor_split([len(menu.items)])
+        features = menu.by_candidate(asked)
         values = offset + (features * self.heads[menu.tasks][:, None]).sum(-1)
         # Paper: one problem for each of K^M tuples. For a fixed f the best tuple is the best
         # action of each entry, so maximising over f the sum of maxima solves them all at once.
         hope = values.masked_fill(~menu.available, -torch.inf).amax(1).sum()
-        seen = self.representation(data.inputs).to(torch.float64)
         return hope, self.confidence_set.squared_distance_of(seen, self.heads)
 
     def snapshot(self) -> Weights:

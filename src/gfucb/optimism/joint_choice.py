@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -32,6 +31,7 @@ Mask = NDArray[np.bool_]
 # Partial sums kept in step 4 before exactness is given up (never seen outside built cases).
 LARGEST_FRONT = 100_000
 ROUNDING = 1e-12
+MOST_SCALES = 30
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,25 @@ def _over(widths: Floats, scale: float) -> Floats:
 
 
 def _best_scale(means: Floats, widths: Floats) -> float:
-    """The s that minimises D(s); D is convex in 1/s, and the best s is sqrt(a sum of widths)."""
+    """An s at which D(s) is least or close to it: any s gives a bound, and the rest is exact.
+
+    D is convex in 1/s, and flat where s^2 is the sum of the widths of the options that attain it;
+    that sum grows as s falls, so the two meet between brackets.
+    """
     high = float(np.sqrt(widths.max(1).sum()))
-    if high == 0:
-        return 0.0
-
-    def dual(inverse: float) -> float:
-        return 0.5 / inverse + float((means + widths * (inverse / 2)).max(1).sum())
-
     # A group may have an option without width; a useful scale is still positive.
-    lowest = max(float(np.sqrt(widths.min(1).sum())), 1e-6 * high)
-    result = minimize_scalar(dual, bounds=(1 / high, 1 / lowest), method="bounded")
-    return float(1 / result.x)
+    low = max(float(np.sqrt(widths.min(1).sum())), 1e-6 * high)
+    groups, scale = np.arange(len(means)), high
+    for _ in range(MOST_SCALES):
+        if high <= low * (1 + 1e-6):
+            break
+        taken = (means + widths / (2 * scale)).argmax(1)
+        attained = float(np.sqrt(widths[groups, taken].sum()))
+        if attained == scale:
+            break
+        low, high = (scale, high) if attained > scale else (low, scale)
+        scale = attained if low < attained < high else (low + high) / 2
+    return scale
 
 
 def _improve(

@@ -60,10 +60,15 @@ class Piece:
 
     Where several processes make pieces, the function is sent to one: a `functools.partial` of a
     function of a module.
+
+    Attributes:
+        resumes: a piece that takes hours: its function is given a path where it may keep how far it
+            has come, and goes on from there.
     """
 
     name: str
-    make: Callable[[], Sequence[Row]]
+    make: Callable[..., Sequence[Row]]
+    resumes: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,13 +150,13 @@ def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[int]:
     """Make pieces, each written as soon as it is there; yield how many have been."""
     if processes == 1:
         for made, (path, piece) in enumerate(pieces.items(), start=1):
-            _make(path, piece)
+            make(path, piece)
             yield made
         return
     # Forked processes would inherit torch's threads in whatever state they are.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, (1,)) as pool:
-        futures = [pool.submit(_make, path, piece) for path, piece in pieces.items()]
+        futures = [pool.submit(make, path, piece) for path, piece in pieces.items()]
         try:
             for made, future in enumerate(as_completed(futures), start=1):
                 future.result()
@@ -161,8 +166,11 @@ def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[int]:
             raise
 
 
-def _make(path: Path, piece: Piece) -> None:
-    _write(path, _csv(piece.make()))
+def make(path: Path, piece: Piece) -> None:
+    """Make a piece and write it to `path`, all at once."""
+    kept = path.with_suffix(".safetensors")
+    _write(path, _csv(piece.make(kept) if piece.resumes else piece.make()))
+    kept.unlink(missing_ok=True)
 
 
 def _cpu_seconds() -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 
 from gfucb.agents import GFUCB, EpsilonGreedy, multitask_greedy
 from gfucb.agents.fleet import Fleet
-from gfucb.contracts import BanditAgent, Row
+from gfucb.agents.saving import read_state, write_state
+from gfucb.contracts import Row
 from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
 from gfucb.experiments.agent_table import make_agent, paper_agent
 from gfucb.experiments.config import AgentConfig
@@ -102,7 +105,11 @@ def pieces(options: Options) -> list[Piece]:
         for begin in range(0, num_seeds, block):
             own = seeds[begin : min(begin + block, num_seeds)]
             name = f"{line.name}-seeds={own[0]}-{own[-1]}"
-            made.append(Piece(name, partial(_play, line, own, sizes, options)))
+            if line.agent in TUNINGS:
+                work = partial(_play_as_printed, line, own[0], sizes, options)
+                made.append(Piece(name, work, resumes=True))
+            else:
+                made.append(Piece(name, partial(_play, line, own, sizes, options)))
     return made
 
 
@@ -111,6 +118,7 @@ def sizes_of(options: Options) -> Sizes:
     return QUICK if options.quick else Sizes()
 
 
+@lru_cache(maxsize=1)
 def _images(options: Options) -> LabelledImages:
     return load_digits() if options.quick else load_mnist(options.data_dir)
 
@@ -120,32 +128,77 @@ def _play(line: Line, seeds: Sequence[int], sizes: Sizes, options: Options) -> l
 
     `seconds` is the wall time of one seed's run until then; runs of a fleet share it equally.
     """
-    images = _images(options)
-    worlds = [
-        ImageBandit(images, num_tasks=line.num_tasks, num_actions=line.num_actions, seed=seed)
-        for seed in seeds
-    ]
+    worlds = [_world(line, seed, options) for seed in seeds]
     begun = time.perf_counter()
-    if line.agent in FLEETS:
-        rounds = _fleet_rounds(line, seeds, worlds, sizes, options)
-    else:
-        rounds = _single_rounds(line, seeds, worlds, sizes, options)
+    rounds_of = _fleet_rounds if line.agent in FLEETS else _single_rounds
     rows: list[Row] = []
-    for round_index, regrets in enumerate(rounds, start=1):
-        if round_index % sizes.stride == 0:
+    for index, regrets in enumerate(rounds_of(line, seeds, worlds, sizes, options), start=1):
+        if index % sizes.stride == 0:
             seconds = (time.perf_counter() - begun) / len(seeds)
-            facts: Row = {
-                "agent": line.agent,
-                "epsilon": line.epsilon,
-                "group_size": line.group_size,
-                "num_actions": line.num_actions,
-                "round": round_index,
-            }
             rows += [
-                {**facts, "seed": seed, "regret": round(regret, 4), "seconds": round(seconds, 2)}
+                _row(line, index, seed, regret, seconds)
                 for seed, regret in zip(seeds, regrets, strict=True)
             ]
     return rows
+
+
+def _play_as_printed(
+    line: Line, seed: int, sizes: Sizes, options: Options, kept: Path
+) -> list[Row]:
+    """The paper's procedure on one seed, taken up where `kept` has it, if there is such a file."""
+    world = _world(line, seed, options)
+    agent = paper_agent(
+        line.num_tasks,
+        world.data.images.shape[1:],
+        seed=seed,
+        noise_scale=world.noise_scale,
+        epochs=sizes.epochs,
+        optimism=TUNINGS[line.agent](sizes.tuning_iterations),
+        device=options.device,
+    )
+    rows: list[Row] = []
+    done, regret, seconds = 0, 0.0, 0.0
+    if kept.exists():
+        state, facts = read_state(kept)
+        agent.load_state(state)
+        rows = json.loads(facts["rows"])
+        done, regret = int(facts["round"]), float(facts["regret"])
+        seconds = float(facts["seconds"])
+    begun = time.perf_counter() - seconds
+    for played in play(
+        agent,
+        world,
+        num_rounds=sizes.paper_rounds,
+        rounds_done=done,
+        cumulative_regret=regret,
+    ):
+        index, regret = int(played["round"]), float(played["cumulative_regret"])
+        if index % sizes.stride == 0:
+            seconds = time.perf_counter() - begun
+            rows.append(_row(line, index, seed, regret, seconds))
+            facts = {"rows": json.dumps(rows), "round": str(index)}
+            facts |= {"regret": repr(regret), "seconds": repr(seconds)}
+            write_state(kept, agent.state(), facts)
+    return rows
+
+
+def _world(line: Line, seed: int, options: Options) -> ImageBandit:
+    return ImageBandit(
+        _images(options), num_tasks=line.num_tasks, num_actions=line.num_actions, seed=seed
+    )
+
+
+def _row(line: Line, round_index: int, seed: int, regret: float, seconds: float) -> Row:
+    return {
+        "agent": line.agent,
+        "epsilon": line.epsilon,
+        "group_size": line.group_size,
+        "num_actions": line.num_actions,
+        "round": round_index,
+        "seed": seed,
+        "regret": round(regret, 4),
+        "seconds": round(seconds, 2),
+    }
 
 
 def _fleet_rounds(
@@ -182,26 +235,10 @@ def _single_rounds(
     options: Options,
 ) -> Iterator[list[float]]:
     """The same for agents that no fleet takes."""
-    if line.agent in TUNINGS:
-        agents: list[BanditAgent] = [
-            paper_agent(
-                line.num_tasks,
-                world.data.images.shape[1:],
-                seed=seed,
-                noise_scale=world.noise_scale,
-                epochs=sizes.epochs,
-                optimism=TUNINGS[line.agent](sizes.tuning_iterations),
-                device=options.device,
-            )
-            for world, seed in zip(worlds, seeds, strict=True)
-        ]
-        num_rounds = sizes.paper_rounds
-    else:
-        config = AgentConfig(name=line.agent)
-        agents = [make_agent(config, w, seed) for w, seed in zip(worlds, seeds, strict=True)]
-        num_rounds = sizes.num_rounds
+    config = AgentConfig(name=line.agent)
+    agents = [make_agent(config, w, seed) for w, seed in zip(worlds, seeds, strict=True)]
     runs = [
-        play(agent, world, num_rounds=num_rounds, reads_truth=line.agent == "oracle-ucb")
+        play(agent, world, num_rounds=sizes.num_rounds, reads_truth=line.agent == "oracle-ucb")
         for agent, world in zip(agents, worlds, strict=True)
     ]
     for rows in zip(*runs, strict=True):
