@@ -29,16 +29,20 @@ def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = T
     """Lower factor L of gram + ridge I = L L^T: [..., feature, feature].
 
     The ridge is one number, or one for each matrix in a shape that broadcasts. Where there is no
-    factor an error says so; not `is_checked`, which needs no look at the device, it is not finite.
+    factor an error says so. Not `is_checked`, it is NaN there, and no one waits for the device.
     """
     eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
-    matrices = grams + ridge * eye
-    return torch.linalg.cholesky(matrices) if is_checked else torch.linalg.cholesky_ex(matrices).L
+    if is_checked:
+        return torch.linalg.cholesky(grams + ridge * eye)
+    factor, failures = torch.linalg.cholesky_ex(grams + ridge * eye)
+    return factor.masked_fill((failures != 0)[..., None, None], torch.nan)
 
 
 def cholesky_solve(cholesky: Tensor, vectors: Tensor) -> Tensor:
     """Solve (L L^T) x = v: [..., feature, feature], [..., feature] -> [..., feature]."""
-    return torch.cholesky_solve(vectors.unsqueeze(-1), cholesky).squeeze(-1)
+    # Not torch.cholesky_solve, which may wait for the device between matrices.
+    whitened = torch.linalg.solve_triangular(cholesky, vectors.unsqueeze(-1), upper=False)
+    return torch.linalg.solve_triangular(cholesky.mT, whitened, upper=True).squeeze(-1)
 
 
 def inverse_squared_norms(cholesky: Tensor, vectors: Tensor) -> Tensor:

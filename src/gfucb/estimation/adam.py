@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
+from torch import Tensor
 
 from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.functions import (
@@ -14,6 +16,7 @@ from gfucb.functions import (
     NeuralRepresentation,
 )
 from gfucb.functions.heads import shorten
+from gfucb.functions.recorded import Recorded
 from gfucb.functions.representations import train_on
 from gfucb.seeding import global_randomness_from
 
@@ -53,32 +56,48 @@ class AdamFit:
     def _train(
         self,
         representation: NeuralRepresentation,
-        heads: torch.Tensor,
+        heads: Tensor,
         data: MultitaskDataset,
         offset: float,
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> None:
         # Paper: whether Adam keeps its moments from round to round is not said; we reset them.
+        module, device = representation.module, heads.device
         optimiser = torch.optim.Adam(
-            [*representation.module.parameters(), heads], lr=self.learning_rate, fused=True
+            [*module.parameters(), heads],
+            lr=self.learning_rate,
+            fused=True,
+            capturable=device.type == "cuda",
         )
+        total = torch.zeros((), dtype=torch.float64, device=device)
+
+        def step(batch: Tensor) -> None:
+            features = representation(data.inputs[batch]).to(torch.float64)
+            values = offset + (features * heads[data.tasks[batch]]).sum(-1)
+            loss = (values - data.targets[batch]).square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            if penalty.norm_bound is not None:
+                shorten(heads, penalty.norm_bound)
+            total.add_(loss.detach() * len(batch))
+
+        # Batches of one size share a place, so that their step can be replayed.
+        places: dict[int, tuple[Tensor, Recorded]] = {}
         with global_randomness_from(generator):
             for _ in range(self.epochs):
-                total = torch.zeros((), dtype=torch.float64, device=heads.device)
+                total.zero_()
                 for batch in torch.randperm(len(data), generator=generator).split(
                     self.batch_size or len(data)
                 ):
-                    train_on(representation.module, len(batch))
-                    features = representation(data.inputs[batch]).to(torch.float64)
-                    values = offset + (features * heads[data.tasks[batch]]).sum(-1)
-                    loss = (values - data.targets[batch]).square().mean()
-                    optimiser.zero_grad()
-                    loss.backward()
-                    optimiser.step()
-                    if penalty.norm_bound is not None:
-                        shorten(heads, penalty.norm_bound)
-                    total += loss.detach() * len(batch)
+                    train_on(module, len(batch))
+                    if len(batch) not in places:
+                        place = torch.empty_like(batch, device=device)
+                        places[len(batch)] = place, Recorded(partial(step, place), device)
+                    place, repeated = places[len(batch)]
+                    place.copy_(batch)
+                    repeated()
                 if self.stop_below is not None and float(total) <= self.stop_below * len(data):
                     break
-        representation.module.eval()
+        module.eval()

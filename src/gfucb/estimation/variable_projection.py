@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from gfucb.estimation.profile import best_on, trainable_copy
-from gfucb.estimation.recorded import Recorded
 from gfucb.functions import (
     HeadPenalty,
     MultiheadFunction,
@@ -19,6 +18,7 @@ from gfucb.functions import (
     features_of,
 )
 from gfucb.functions.heads import SMALLEST_LEFT_OUT
+from gfucb.functions.recorded import Recorded
 from gfucb.functions.representations import train_on
 from gfucb.functions.seeded_layers import seed_names, seeded_layers
 from gfucb.functions.stacks import NetworkStack

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
 from torch import Tensor
 
 from gfucb.errors import InvalidInputError
@@ -70,10 +69,9 @@ class ConfidenceSet:
             features, anchor = self._center_features, self.center.heads
         else:
             features, anchor = features_of(function.representation, self.data.inputs), None
-        try:
-            return float(self.squared_distance_of(features, function.heads.detach(), anchor))
-        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-            return math.inf  # features so large that their Gram matrix has lost its digits
+        distance = float(self.squared_distance_of(features, function.heads.detach(), anchor))
+        # Features can be so large that their Gram matrix has lost its digits.
+        return math.inf if math.isnan(distance) else distance
 
     def squared_distance_of(
         self, features: Tensor, heads: Tensor, anchor: Tensor | None = None
@@ -81,7 +79,7 @@ class ConfidenceSet:
         """The same from the features of the data, differentiable in features and heads.
 
         Shapes: features [sample, feature], heads and anchor [task, feature]; the anchor is
-        computed when it is not given.
+        computed when it is not given. Features too large for numbers give NaN.
         """
         values = self.center.offset + (features * heads[self.data.tasks]).sum(-1)
         distance = (values - self._center_values).square().sum()
@@ -200,7 +198,7 @@ class ConfidenceSet:
         return HeadStatistics.of(features, self.data.tasks, targets, self.data.num_tasks)
 
     def _anchor_of(self, statistics: HeadStatistics) -> Tensor:
-        return statistics.heads(self._penalty) + self._center_drift
+        return statistics.heads(self._penalty, is_checked=False) + self._center_drift
 
     @property
     def _penalty(self) -> HeadPenalty:

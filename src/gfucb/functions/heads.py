@@ -70,9 +70,13 @@ class HeadStatistics:
         """Statistics of both data sets together: they add up."""
         return HeadStatistics(self.grams + other.grams, self.moments + other.moments)
 
-    def heads(self, penalty: HeadPenalty) -> Tensor:
-        """argmin_w |Phi w - y|^2 + ridge |w|^2 (and |w| <= norm_bound): [task, feature]."""
-        heads = cholesky_solve(ridge_cholesky(self.grams, penalty.ridge), self.moments)
+    def heads(self, penalty: HeadPenalty, *, is_checked: bool = True) -> Tensor:
+        """argmin_w |Phi w - y|^2 + ridge |w|^2 (and |w| <= norm_bound): [task, feature].
+
+        Features that are not finite are an error, or, if not `is_checked`, give heads that are not.
+        """
+        cholesky = ridge_cholesky(self.grams, penalty.ridge, is_checked=is_checked)
+        heads = cholesky_solve(cholesky, self.moments)
         bound = penalty.norm_bound
         if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
             return heads

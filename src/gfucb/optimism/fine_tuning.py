@@ -22,6 +22,7 @@ from gfucb.functions import (
     NeuralRepresentation,
 )
 from gfucb.functions.heads import shorten
+from gfucb.functions.recorded import Recorded
 
 Weights = list[Tensor]  # the module's parameters, then the heads
 BISECTIONS = 20
@@ -106,40 +107,60 @@ class FineTuning:
         if self.excess != "relative":
             confidence_set = replace(confidence_set, ridge=0.0)  # the set as it is printed
         iterate = _Iterate(confidence_set, menu)
-        make = torch.optim.Adam if self.optimiser == "adam" else torch.optim.SGD
-        moving = [w for w in iterate.weights if w.requires_grad]
-        optimiser = make(moving, lr=self.learning_rate, fused=True)
-        inside, outside = _Best(iterate.snapshot()), _Best(iterate.snapshot())
-        hope, distance = iterate.hope_and_distance()
-        hope_at_center = hope.item()
-        inside.offer(hope, iterate)
-        for step in range(self.iterations):
-            if self.decays:
-                optimiser.param_groups[0]["lr"] = self.learning_rate * (1 - step / self.iterations)
-            violation = self._violation(distance, confidence_set, hope.item() - hope_at_center)
+        with torch.no_grad():
+            hope_at_center, _ = iterate.hope_and_distance()
+        inside, outside = _Best(iterate), _Best(iterate)
+        previous, is_alive = iterate.snapshot(), torch.ones_like(hope_at_center, dtype=torch.bool)
+        rate = torch.tensor(self.learning_rate, device=hope_at_center.device)
+        optimiser = self._optimiser([w for w in iterate.weights if w.requires_grad], rate)
+
+        def look() -> tuple[Tensor, Tensor]:
+            """Hope and distance, and who has the largest hope so far."""
+            hope, distance = iterate.hope_and_distance()
+            # The literal presets can run away; the last numbers there are get returned, and
+            # the violation they report tells the rest.
+            is_alive.logical_and_(torch.isfinite(hope + distance))
+            inside.offer(iterate, hope, is_alive & (distance <= radius))
+            outside.offer(iterate, hope, is_alive & (distance > radius))
+            return hope, distance
+
+        def step() -> None:
+            """Look, then move; nothing here waits for the device."""
+            hope, distance = look()
+            violation = self._violation(distance, confidence_set, hope.detach() - hope_at_center)
             optimiser.zero_grad()
             (self.penalty * violation - hope).backward()
-            before = iterate.snapshot()
+            _replace_where(is_alive, previous, iterate.weights)
             optimiser.step()
             if confidence_set.head_norm_bound is not None:
                 shorten(iterate.heads, confidence_set.head_norm_bound)
-            hope, distance = iterate.hope_and_distance()
-            if not bool(torch.isfinite(hope + distance)):
-                # The literal presets can run away; the last numbers there are get returned, and
-                # the violation they report tells the rest.
-                iterate.restore(before)
-                break
-            (inside if distance <= radius else outside).offer(hope, iterate)
+            _replace_where(~is_alive, iterate.weights, previous)
+
+        # With a norm bound heads are found by search, which does look at the device.
+        is_bounded = confidence_set.head_norm_bound is not None
+        repeated = step if is_bounded else Recorded(step, rate.device)
+        for done in range(self.iterations):
+            if self.decays:
+                rate.fill_(self.learning_rate * (1 - done / self.iterations))
+            repeated()
+        with torch.no_grad():
+            look()
+        _replace_where(~is_alive, iterate.weights, previous)
         if self.feasible_only:
             # Paper: which iterate is used is not said; the last one need not be in the set.
             _pull_back(iterate, outside.weights, inside, radius)
             iterate.restore(inside.weights)
         return iterate.function()
 
-    def _violation(self, distance: Tensor, confidence_set: ConfidenceSet, gain: float) -> Tensor:
+    def _optimiser(self, weights: Weights, rate: Tensor) -> torch.optim.Optimizer:
+        if self.optimiser == "sgd":
+            return torch.optim.SGD(weights, lr=self.learning_rate, fused=True)
+        return torch.optim.Adam(weights, lr=rate, fused=True, capturable=rate.is_cuda)
+
+    def _violation(self, distance: Tensor, confidence_set: ConfidenceSet, gain: Tensor) -> Tensor:
         radius = confidence_set.squared_radius
         if self.excess == "relative":
-            return abs(gain) * (distance / radius - 1).clamp_min(0)
+            return gain.abs() * (distance / radius - 1).clamp_min(0)
         if self.excess == "mean":
             return (distance / max(1, len(confidence_set.data)) - radius).clamp_min(0)
         return (distance - radius).clamp_min(0)
@@ -184,14 +205,23 @@ class _Iterate:
 
 
 class _Best:
-    """The weights with the largest hope among those offered; those given at first otherwise."""
+    """The weights with the largest hope among those offered; those it begins with otherwise."""
 
-    def __init__(self, weights: Weights) -> None:
-        self.weights, self.hope = weights, -torch.inf
+    def __init__(self, iterate: _Iterate) -> None:
+        self.weights = iterate.snapshot()
+        self.hope = torch.full_like(iterate.heads[0, 0].detach(), -torch.inf)
 
-    def offer(self, hope: Tensor, iterate: _Iterate) -> None:
-        if hope > self.hope:
-            self.weights, self.hope = iterate.snapshot(), hope.item()
+    def offer(self, iterate: _Iterate, hope: Tensor, is_allowed: Tensor) -> None:
+        is_better = is_allowed & (hope.detach() > self.hope)
+        _replace_where(is_better, [self.hope], [hope])
+        _replace_where(is_better, self.weights, iterate.weights)
+
+
+def _replace_where(is_so: Tensor, mine: Weights, others: Weights) -> None:
+    """Take over the others' values if a condition on the device holds, without asking it."""
+    with torch.no_grad():
+        for one, other in zip(mine, others, strict=True):
+            one.copy_(torch.where(is_so, other, one))
 
 
 def _pull_back(iterate: _Iterate, outside: Weights, inside: _Best, radius: float) -> None:
@@ -204,8 +234,5 @@ def _pull_back(iterate: _Iterate, outside: Weights, inside: _Best, radius: float
         iterate.restore([b + middle * (o - b) for b, o in zip(begin, outside, strict=True)])
         with torch.no_grad():
             hope, distance = iterate.hope_and_distance()
-        if distance <= radius:
-            low = middle
-            inside.offer(hope, iterate)
-        else:
-            high = middle
+        inside.offer(iterate, hope, distance <= radius)
+        low, high = (middle, high) if distance <= radius else (low, middle)
