@@ -4,8 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gfucb.agents.saving import write_state
+from gfucb.errors import RunFolderError
+from gfucb.experiments.reproductions.driver import Options, Progress, make, reproduce
 from gfucb.experiments.reproductions.fig1 import FIG1, best_epsilon
-from gfucb.experiments.reproductions.fig1_rows import Line
+from gfucb.experiments.reproductions.fig1_rows import Line, pieces
 
 LINES = {
     Line("gfucb", 10): 10.0,
@@ -84,3 +87,55 @@ def test_a_run_that_ended_early_is_compared_at_its_last_round():
 def test_lots_of_the_resampling_are_fixed():
     rows = made_up(LINES)
     assert FIG1.verdicts(rows) == FIG1.verdicts(rows)
+
+
+def the_papers_piece():
+    quick = pieces(Options(quick=True))
+    return next(p for p in quick if p.name == "paper-M=10-K=10-seeds=0-0")
+
+
+def killed_midway(path, monkeypatch):
+    """Make the paper's piece until it has kept its progress once."""
+    write = Progress.write
+
+    def write_and_die(progress, kept):
+        write(progress, kept)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Progress, "write", write_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            make(path, the_papers_piece())
+
+
+def test_the_papers_runs_go_on_where_they_were_killed(tmp_path, monkeypatch):
+    whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
+    make(whole, the_papers_piece())
+    killed_midway(resumed, monkeypatch)
+    kept = tmp_path / "resumed.safetensors"
+    assert not resumed.exists() and len(Progress.read(kept).rows) == 1
+    make(resumed, the_papers_piece())
+    assert not kept.exists()
+    both = [pd.read_csv(path).drop(columns="seconds") for path in (whole, resumed)]
+    pd.testing.assert_frame_equal(*both)
+
+
+def test_pieces_under_way_count_as_far_as_they_have_come(tmp_path, monkeypatch):
+    quick, folder = Options(quick=True), tmp_path / "pieces"
+    oracle = next(p for p in pieces(quick) if p.name.startswith("oracle"))
+    with pytest.raises(RunFolderError, match="no finished piece"):
+        reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
+    make(folder / f"{oracle.name}.csv", oracle)
+    killed_midway(folder / f"{the_papers_piece().name}.csv", monkeypatch)
+    reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert set(rows["agent"]) == {"oracle-ucb", "paper"}
+    assert rows[rows["agent"] == "paper"]["round"].tolist() == [2]
+    assert "1 of 14 pieces; 1 more are under way" in (tmp_path / "verdict.md").read_text()
+
+
+def test_a_foreign_file_is_not_taken_for_progress(tmp_path):
+    path = tmp_path / "other.safetensors"
+    write_state(path, {}, {"round": "3"})
+    with pytest.raises(RunFolderError, match="not the progress"):
+        Progress.read(path)

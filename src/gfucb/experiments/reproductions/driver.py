@@ -20,7 +20,9 @@ from typing import Any
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
+from torch import Tensor
 
+from gfucb.agents.saving import read_state, write_state
 from gfucb.contracts import Row
 from gfucb.errors import InvalidInputError, RunFolderError
 from gfucb.experiments.ratios import device_name
@@ -62,13 +64,34 @@ class Piece:
     function of a module.
 
     Attributes:
-        resumes: a piece that takes hours: its function is given a path where it may keep how far it
-            has come, and goes on from there.
+        resumes: a piece that takes hours: its function is given the path of a `Progress` that it
+            keeps and from which it goes on.
     """
 
     name: str
     make: Callable[..., Sequence[Row]]
     resumes: bool = False
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a piece has come: the rows it has, and what it needs to go on."""
+
+    rows: Sequence[Row]
+    state: dict[str, Tensor]
+    facts: dict[str, str]
+
+    def write(self, path: Path) -> None:
+        """Replace what is kept at `path`, all at once."""
+        write_state(path, self.state, {**self.facts, "rows": json.dumps(self.rows)})
+
+    @classmethod
+    def read(cls, path: Path) -> Progress:
+        """What is kept at `path`."""
+        state, facts = read_state(path)
+        if "rows" not in facts:
+            raise RunFolderError(f"{path} is not the progress of a piece; remove it to start over")
+        return cls(json.loads(facts.pop("rows")), state, facts)
 
 
 @dataclass(frozen=True)
@@ -108,8 +131,8 @@ def reproduce(
     """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces.
 
     Pieces are made by so many `processes` at a time, of one thread each; results are the same for
-    any number. With `only_what_is_there` nothing is made, and the page says of how many pieces it
-    speaks.
+    any number. With `only_what_is_there` nothing is made, the page says of how many pieces it
+    speaks, and those under way count as far as they have come.
     """
     if processes < 1:
         raise InvalidInputError(f"processes must be at least 1, got {processes}")
@@ -128,12 +151,15 @@ def reproduce(
     there = [path for path in paths if path.exists()]
     if not there:
         raise RunFolderError(f"there is no finished piece in {out}")
-    rows = pd.concat([pd.read_csv(path) for path in there], ignore_index=True)
+    begun = [_kept(path) for path in paths if not path.exists() and _kept(path).exists()]
+    parts = [pd.read_csv(path) for path in there]
+    parts += [pd.DataFrame(Progress.read(path).rows) for path in begun]
+    rows = pd.concat(parts, ignore_index=True)
     _write(out / "rows.csv", rows.to_csv(index=False))
     _draw(reproduction.figure(rows), out)
     verdicts = list(reproduction.verdicts(rows))
     _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
-    note = "" if there == paths else f"*Made of {len(there)} of {len(paths)} pieces.*"
+    note = _note(len(there), len(begun), len(paths))
     _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
     made_now = provenance_now() | {
         "pieces": len(missing),
@@ -168,9 +194,20 @@ def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[int]:
 
 def make(path: Path, piece: Piece) -> None:
     """Make a piece and write it to `path`, all at once."""
-    kept = path.with_suffix(".safetensors")
-    _write(path, _csv(piece.make(kept) if piece.resumes else piece.make()))
-    kept.unlink(missing_ok=True)
+    _write(path, _csv(piece.make(_kept(path)) if piece.resumes else piece.make()))
+    _kept(path).unlink(missing_ok=True)
+
+
+def _kept(path: Path) -> Path:
+    """Where the piece that is to stand at `path` keeps how far it has come."""
+    return path.with_name(path.name.removesuffix(".csv") + ".safetensors")
+
+
+def _note(finished: int, begun: int, pieces: int) -> str:
+    if finished == pieces:
+        return ""
+    under_way = f"; {begun} more are under way and count as far as they have come" if begun else ""
+    return f"*Made of {finished} of {pieces} pieces{under_way}.*"
 
 
 def _cpu_seconds() -> float:

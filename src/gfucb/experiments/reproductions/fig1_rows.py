@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +10,12 @@ from pathlib import Path
 
 from gfucb.agents import GFUCB, EpsilonGreedy, multitask_greedy
 from gfucb.agents.fleet import Fleet
-from gfucb.agents.saving import read_state, write_state
 from gfucb.contracts import Row
 from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
 from gfucb.experiments.agent_table import make_agent, paper_agent
 from gfucb.experiments.config import AgentConfig
 from gfucb.experiments.lockstep import play_together
-from gfucb.experiments.reproductions.driver import Options, Piece
+from gfucb.experiments.reproductions.driver import Options, Piece, Progress
 from gfucb.experiments.runner import play
 from gfucb.optimism import FineTuning
 from gfucb.seeding import random_stream
@@ -156,29 +154,25 @@ def _play_as_printed(
         optimism=TUNINGS[line.agent](sizes.tuning_iterations),
         device=options.device,
     )
-    rows: list[Row] = []
-    done, regret, seconds = 0, 0.0, 0.0
+    before = Progress([], {}, {"round": "0", "regret": "0", "seconds": "0"})
     if kept.exists():
-        state, facts = read_state(kept)
-        agent.load_state(state)
-        rows = json.loads(facts["rows"])
-        done, regret = int(facts["round"]), float(facts["regret"])
-        seconds = float(facts["seconds"])
-    begun = time.perf_counter() - seconds
+        before = Progress.read(kept)
+        agent.load_state(before.state)
+    rows = list(before.rows)
+    begun = time.perf_counter() - float(before.facts["seconds"])
     for played in play(
         agent,
         world,
         num_rounds=sizes.paper_rounds,
-        rounds_done=done,
-        cumulative_regret=regret,
+        rounds_done=int(before.facts["round"]),
+        cumulative_regret=float(before.facts["regret"]),
     ):
         index, regret = int(played["round"]), float(played["cumulative_regret"])
         if index % sizes.stride == 0:
             seconds = time.perf_counter() - begun
             rows.append(_row(line, index, seed, regret, seconds))
-            facts = {"rows": json.dumps(rows), "round": str(index)}
-            facts |= {"regret": repr(regret), "seconds": repr(seconds)}
-            write_state(kept, agent.state(), facts)
+            facts = {"round": str(index), "regret": repr(regret), "seconds": repr(seconds)}
+            Progress(rows, agent.state(), facts).write(kept)
     return rows
 
 
