@@ -143,7 +143,7 @@ def reproduce(
     begin = _cpu_seconds()
     pieces = {out / "pieces" / f"{p.name}.csv": p for p in reproduction.pieces(options)}
     missing = [] if only_what_is_there else [path for path in pieces if not path.exists()]
-    already = len(pieces) - len(missing)
+    already = sum(path.exists() for path in pieces)
     advance(already)
     for made in _make_all({path: pieces[path] for path in missing}, processes):
         advance(already + made)

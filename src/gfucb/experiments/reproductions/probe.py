@@ -154,9 +154,10 @@ def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axhline(pixels, color=COLOURS[PIXELS], lw=1.2, ls=":")
     axes.annotate(
         "raw pixels",
-        (0.02, pixels),
+        (0.98, pixels),
         (0, -11),
         fontsize=8.5,
+        ha="right",
         color=COLOURS[PIXELS],
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
@@ -214,8 +215,8 @@ def _draw_wanted(axes: Axes) -> None:
     axes.axhline(WANTED, color="#222222", lw=1)
     axes.annotate(
         "95%",
-        (0.01, WANTED),
-        (0, 3),
+        (0.3, WANTED),
+        (0, -10),
         fontsize=8.5,
         color="#222222",
         xycoords=("axes fraction", "data"),
