@@ -153,7 +153,7 @@ def _ratio(
         claim,
         f"{pair[:, 0].mean():.1f} / {pair[:, 1].mean():.1f} = {ratio:.2f}{interval}",
         ratio <= bar if at_most else ratio >= bar,
-        f"{len(pair)} seeds, T = {last}",
+        f"{len(pair)} seed{'s' if len(pair) > 1 else ''}, T = {last}",
     )
 
 
@@ -167,7 +167,8 @@ def _words(line: Line) -> str:
 
 def _mean(values: pd.Series) -> str:
     array = values.to_numpy(float)
-    return f"{array.mean():.3g} ± {half_width(array):.2g}"
+    spread = f" ± {half_width(array):.2g}" if len(array) > 1 else ""
+    return f"{array.mean():.3g}{spread}"
 
 
 STYLES: dict[Line, tuple[str, str, str]] = {
