@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
 
@@ -46,3 +47,16 @@ def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
         known = ", ".join(sorted(table))
         raise UnknownNameError(f"unknown {what} {name!r}; the known ones are: {known}")
     return table[name]
+
+
+def ordered_pair(given: Any, name: str) -> tuple[float, float]:
+    """A pair low < high of finite numbers, or an error that says what came instead."""
+    try:
+        low, high = (float(value) for value in given)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInputError(
+            f"{name} must be (low, high) with low < high, both finite, got ({low:g}, {high:g})"
+        )
+    return low, high

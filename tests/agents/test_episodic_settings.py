@@ -12,10 +12,9 @@ from gfucb.agents.episodic_settings import (
     check_further_targets,
     check_ranges,
     default_offset,
-    ordered_range,
 )
 from gfucb.environments import tabular_lock, tabular_mdps
-from gfucb.errors import InvalidInputError, UnknownNameError
+from gfucb.errors import InvalidInputError, UnknownNameError, ordered_pair
 from gfucb.experiments.mdp_agents import MDPAgentConfig, make_mdp_agent
 from gfucb.functions import FiniteClass, IdentityRepresentation
 
@@ -39,7 +38,7 @@ ONE_HOT = FiniteClass([IdentityRepresentation()])
         (lambda: check_further_targets(1.5, 0.0), "next_targets must be an integer .* got 1.5"),
         (lambda: check_further_targets(0, NAN), "reward_weight must be finite"),
         (lambda: check_further_targets(0, -1.0), "reward_weight must be finite"),
-        (lambda: ordered_range((0, 1, 2), "reward_range"), r"reward_range must be \(low, high\)"),
+        (lambda: ordered_pair((0, 1, 2), "reward_range"), r"reward_range must be \(low, high\)"),
         (lambda: check_ranges((1, 0), None), "value_range .* low < high"),
         (lambda: check_ranges(None, (1, 0)), "reward_range .* low < high"),
         (lambda: check_ranges((0, NAN), (0, 1)), "value_range .* both finite"),

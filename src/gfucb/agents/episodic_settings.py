@@ -9,7 +9,7 @@ from gfucb.agents.backups import Backup, Pointwise, Randomised
 from gfucb.agents.backups import Literal as LiteralBackup
 from gfucb.agents.joint_backup import Joint
 from gfucb.contracts import OptimismSolver
-from gfucb.errors import InvalidInputError, lookup
+from gfucb.errors import InvalidInputError, lookup, ordered_pair
 from gfucb.estimation import ConstantRadius
 
 Replanning = Literal["determinant", "doubling", "every"]
@@ -35,38 +35,25 @@ def default_offset(value_range: tuple[float, float] | None) -> float:
     return 0.0 if value_range is None else max(0.0, float(value_range[0]))
 
 
-def ordered_range(given: Any, name: str) -> tuple[float, float]:
-    """A pair low < high of finite numbers, as it was given."""
-    try:
-        low, high = given
-        is_ordered = math.isfinite(low) and math.isfinite(high) and low < high
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
-    if not is_ordered:
-        raise InvalidInputError(
-            f"{name} must be (low, high) with low < high, both finite, got ({low}, {high})"
-        )
-    return low, high
-
-
 def check_ranges(
     value_range: tuple[float, float] | None, reward_range: tuple[float, float] | None
-) -> None:
-    """Refuse ranges that leave no values for the last stage, where a value is one reward."""
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """Both ranges, unless they leave no values for the last stage, where a value is one reward."""
     if value_range is not None:
-        value_range = ordered_range(value_range, "value_range")
+        value_range = ordered_pair(value_range, "value_range")
     if reward_range is not None:
-        reward_range = ordered_range(reward_range, "reward_range")
+        reward_range = ordered_pair(reward_range, "reward_range")
     if value_range is None or reward_range is None:
-        return
+        return value_range, reward_range
     # Ranges of earlier stages contain that of the last one.
     low, high = max(value_range[0], reward_range[0]), min(value_range[1], reward_range[1])
     if not low < high:
         raise InvalidInputError(
             "value_range and reward_range must overlap: in the last stage a value is one reward; "
             f"got value_range {value_range} and reward_range {reward_range}, which leave "
-            f"({low}, {high}). Widen value_range, or pass reward_range=None"
+            f"({low:g}, {high:g}). Widen value_range, or pass reward_range=None"
         )
+    return value_range, reward_range
 
 
 def not_negative(value: float, name: str) -> float:

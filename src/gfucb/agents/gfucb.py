@@ -16,7 +16,7 @@ from gfucb.agents.doors import (
     read_samples,
     repeated,
 )
-from gfucb.agents.learner import Learner, as_class, check_value_range
+from gfucb.agents.learner import Learner, as_class
 from gfucb.contracts import (
     Decision,
     LeastSquares,
@@ -27,7 +27,7 @@ from gfucb.contracts import (
     Row,
     SquaredRadius,
 )
-from gfucb.errors import InvalidInputError
+from gfucb.errors import InvalidInputError, ordered_pair
 from gfucb.estimation import Alternating, CalibratedRadius, Exhaustive, VariableProjection
 from gfucb.estimation.calibration import Calibration
 from gfucb.functions import (
@@ -96,7 +96,8 @@ class GFUCB:
     ) -> None:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.representation_class = as_class(representation)
-        value_range = check_value_range(value_range)
+        if value_range is not None:
+            value_range = ordered_pair(value_range, "value_range")
         low, high = value_range or UNKNOWN_RANGE
         self.squared_radius = squared_radius or default_radius((low, high))
         self.calibration = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import torch
@@ -304,23 +303,6 @@ def as_class(representation: nn.Module | RepresentationClass | None) -> Represen
         "representation must be a torch module, a FiniteClass, a LinearClass, a NeuralClass or "
         f"None, got {type(representation).__name__}"
     )
-
-
-def check_value_range(
-    value_range: tuple[float, float] | None,
-) -> tuple[float, float] | None:
-    """A pair low < high of finite numbers, or None."""
-    if value_range is None:
-        return None
-    try:
-        low, high = (float(v) for v in value_range)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"value_range must be (low, high), got {value_range!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInputError(
-            f"value_range must be (low, high) with low < high, got ({low}, {high})"
-        )
-    return low, high
 
 
 def _usable(device: torch.device | str) -> torch.device:

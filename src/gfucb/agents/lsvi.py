@@ -12,11 +12,11 @@ from torch import Tensor
 
 from gfucb.agents.doors import positive_count
 from gfucb.agents.episodic_doors import read_offer, read_stage
-from gfucb.agents.episodic_settings import default_offset, not_negative, ordered_range
+from gfucb.agents.episodic_settings import default_offset, not_negative
 from gfucb.agents.experience import Experience, News
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.contracts import Decision, Row
-from gfucb.errors import InvalidInputError
+from gfucb.errors import InvalidInputError, ordered_pair
 from gfucb.functions import HeadPenalty
 
 
@@ -65,7 +65,7 @@ class LSVIUCB:
         if not replan_growth >= 1:  # nor NaN
             raise InvalidInputError(f"replan_growth must be at least 1, got {replan_growth}")
         self.beta, self.ridge = not_negative(beta, "beta"), HeadPenalty(ridge).ridge
-        self.value_range = ordered_range(value_range, "value_range")
+        self.value_range = ordered_pair(value_range, "value_range")
         self.offset = default_offset(self.value_range)
         self.replan_growth = replan_growth
         self._forget()

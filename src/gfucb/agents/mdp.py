@@ -28,7 +28,7 @@ from gfucb.agents.gfucb import (
     default_optimism,
 )
 from gfucb.agents.joint_backup import Joint, plan_jointly
-from gfucb.agents.learner import as_class, check_value_range
+from gfucb.agents.learner import as_class
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.agents.shared_fit import fit_together
 from gfucb.agents.stage_fit import FitSettings, Fitted, StageFit
@@ -120,9 +120,7 @@ class EpisodicGFUCB:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.horizon = positive_count(horizon, "horizon")
         self.representation_class = as_class(representation)
-        check_ranges(value_range, reward_range)
-        self.value_range = check_value_range(value_range)
-        self.reward_range = check_value_range(reward_range)
+        self.value_range, self.reward_range = check_ranges(value_range, reward_range)
         self.squared_radius = squared_radius or default_stage_radius(self.value_range)
         solver = optimism or default_optimism(self.representation_class)
         self.backup = make_backup(backup, solver) if isinstance(backup, str) else backup

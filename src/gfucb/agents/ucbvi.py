@@ -11,10 +11,11 @@ from torch import Tensor
 
 from gfucb.agents.doors import positive_count, read_menu
 from gfucb.agents.episodic_doors import read_stage
-from gfucb.agents.episodic_settings import not_negative, ordered_range
+from gfucb.agents.episodic_settings import not_negative
 from gfucb.agents.experience import Experience
 from gfucb.agents.memory import Floats
 from gfucb.contracts import Decision, Menu, Row
+from gfucb.errors import ordered_pair
 
 
 class UCBVI:
@@ -40,7 +41,7 @@ class UCBVI:
         self.num_tasks = positive_count(num_tasks, "num_tasks")
         self.horizon = positive_count(horizon, "horizon")
         self.bonus = not_negative(bonus, "bonus")
-        self.value_range = ordered_range(value_range, "value_range")
+        self.value_range = ordered_pair(value_range, "value_range")
         self.plan_index = 0
         self._experience = Experience(self.num_tasks, self.horizon)
         self._values: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]

@@ -104,19 +104,6 @@ def start_of(start: Any, num_tasks: int, num_states: int) -> Array:
     return np.broadcast_to(given, (num_tasks, num_states)).copy()
 
 
-def ordered(given: Any, name: str) -> tuple[float, float]:
-    """A pair low < high of finite numbers."""
-    try:
-        low, high = (float(v) for v in given)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InvalidInputError(
-            f"{name} must be (low, high) with low < high, both finite, got ({low}, {high})"
-        )
-    return low, high
-
-
 def require_finite(numbers: Tensor, name: str) -> None:
     """Refuse NaN and infinity."""
     if not torch.isfinite(numbers).all():

@@ -15,7 +15,6 @@ from torch import Tensor
 from gfucb.contracts import Outcome
 from gfucb.environments.tables import (
     kind_of,
-    ordered,
     require_actions,
     require_finite,
     require_probabilities,
@@ -25,7 +24,7 @@ from gfucb.environments.tables import (
     start_of,
     task_tables,
 )
-from gfucb.errors import InvalidInputError
+from gfucb.errors import InvalidInputError, ordered_pair
 from gfucb.seeding import random_stream
 from gfucb.theory.small_mdp import Array, check_table
 
@@ -121,7 +120,7 @@ class TabularMDPs:
     def _require_value_range(self) -> None:
         if self.value_range is None:
             return
-        low, high = ordered(self.value_range, "value_range")
+        low, high = ordered_pair(self.value_range, "value_range")
         smallest, largest = float(self.optimal_values.min()), float(self.optimal_values.max())
         if smallest < low - REWARD_TOLERANCE or largest > high + REWARD_TOLERANCE:
             raise InvalidInputError(
@@ -131,7 +130,7 @@ class TabularMDPs:
             )
 
     def _require_rewards(self) -> None:
-        low, high = ordered(self.reward_range, "reward_range")
+        low, high = ordered_pair(self.reward_range, "reward_range")
         smallest, largest = float(self.rewards.min()), float(self.rewards.max())
         if smallest < low - REWARD_TOLERANCE or largest > high + REWARD_TOLERANCE:
             raise InvalidInputError(
