@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import torch
 
+from gfucb.errors import InvalidInputError
+
 # Calls before the recording: libraries choose their algorithms and workspaces in the first ones.
 WARM_UPS = 3
 
@@ -30,18 +32,31 @@ class Recorded:
 
     def __call__(self) -> None:
         """Do the work once."""
-        self.calls += 1
         if self.stream is None:
             self.work()
-        elif self.calls <= WARM_UPS:
-            # Gradients remember the stream they were made in, and recording needs one of its own.
-            self.stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self.stream):
-                self.work()
-            torch.cuda.current_stream().wait_stream(self.stream)
-        else:
-            if self.graph is None:
-                self.graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(self.graph, stream=self.stream):
+            return
+        self.calls += 1
+        with torch.cuda.device(self.stream.device):
+            if self.calls <= WARM_UPS:
+                # Gradients remember the stream they were made in; recording needs one of its own.
+                self.stream.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(self.stream):
                     self.work()
+                torch.cuda.current_stream().wait_stream(self.stream)
+                return
+            if self.graph is None:
+                self.graph = self._record(self.stream)
             self.graph.replay()
+
+    def _record(self, stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, stream=stream):
+                self.work()
+        except RuntimeError as error:
+            raise InvalidInputError(
+                "a training step could not be recorded on the GPU: the network must not look at "
+                "values on the device (.item(), .tolist(), branches on numbers) while it computes; "
+                f"change it, or use device='cpu'. CUDA says: {error}"
+            ) from error
+        return graph
