@@ -134,6 +134,20 @@ def test_pieces_under_way_count_as_far_as_they_have_come(tmp_path, monkeypatch):
     assert "1 of 14 pieces; 1 more are under way" in (tmp_path / "verdict.md").read_text()
 
 
+def test_a_finished_piece_counts_once_even_if_its_progress_was_left_behind(tmp_path, monkeypatch):
+    quick, piece = Options(quick=True), the_papers_piece()
+    with pytest.raises(RunFolderError):
+        reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
+    path = tmp_path / "pieces" / f"{piece.name}.csv"
+    killed_midway(path, monkeypatch)
+    kept = path.with_suffix(".safetensors")
+    left = kept.read_bytes()
+    make(path, piece)
+    kept.write_bytes(left)
+    reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
+    assert pd.read_csv(tmp_path / "rows.csv")["round"].tolist() == [2, 4]
+
+
 def test_a_foreign_file_is_not_taken_for_progress(tmp_path):
     path = tmp_path / "other.safetensors"
     write_state(path, {}, {"round": "3"})

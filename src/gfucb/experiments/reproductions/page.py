@@ -32,7 +32,9 @@ by one command, `gfucb reproduce NAME --data-dir FOLDER --out results/NAME`; FOL
 `gfucb reproduce all --data-dir FOLDER --out results` makes the paper's figures. The last two
 sections are claims about Algorithm 2, which the paper does not run.
 
-*This page is written by `gfucb page` from `results/`: no number in it is typed.*
+*This page is written by `gfucb page` from `results/`: no number in it is typed.* Where it says
+*entered by hand*, pieces were made on a machine that had the files of a commit but not its history,
+by the functions behind the command, and commit and versions were entered afterwards.
 """
 
 
@@ -98,6 +100,8 @@ def _provenance(name: str, provenance: Mapping[str, Any]) -> str:
                 f"commit {commit}{changed}, torch {versions['torch']}, numpy {versions['numpy']}, "
                 f"Python {made['python']}, {made['device']}"
             )
+            if made.get("remark"):
+                told += f" ({made['remark']})"
             if told not in makers:
                 makers.append(told)
     return f"*Made by `gfucb reproduce {name}{flags}`: {'; '.join(makers)}.*"
