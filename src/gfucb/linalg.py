@@ -5,10 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# Rows handled at once when outer products [row, feature, feature] are summed: bounds the memory.
-GRAM_CHUNK = 4096
+# With more rows than these for a task on average, a matrix product a task is cheaper than outer
+# products, which take a matrix a row.
+FEW_ROWS = 4
 NEWTON_STEPS = 20
+ROUNDING = 1e-12
 TINY = 1e-300
+
+
+def first_best(values: Tensor) -> Tensor:
+    """The first option that is as good as the best: [..., option] -> [...].
+
+    Values that differ by rounding count as equal: the last bit differs between devices, and
+    between one computation and many at once.
+    """
+    best = values.max(-1, keepdim=True).values
+    return (values >= best - ROUNDING * best.abs()).to(torch.int8).argmax(-1)
 
 
 def task_sums(rows: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
@@ -18,11 +30,10 @@ def task_sums(rows: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
 
 def task_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     """Sum of phi phi^T for each task: [sample, feature] -> [task, feature, feature]."""
-    feature_dim = features.shape[1]
-    grams = features.new_zeros(num_tasks, feature_dim, feature_dim)
-    for phi, task in zip(features.split(GRAM_CHUNK), tasks.split(GRAM_CHUNK), strict=True):
-        grams = grams.index_add(0, task, phi[:, :, None] * phi[:, None, :])
-    return grams
+    if len(features) <= FEW_ROWS * num_tasks:
+        return task_sums(features[:, :, None] * features[:, None, :], tasks, num_tasks)
+    counts = torch.bincount(tasks, minlength=num_tasks).tolist()
+    return torch.stack([own.mT @ own for own in features[tasks.argsort(stable=True)].split(counts)])
 
 
 def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = True) -> Tensor:

@@ -23,6 +23,7 @@ from gfucb.errors import InvalidInputError
 from gfucb.estimation import best_on, penalised_error, squared_error
 from gfucb.estimation.variable_projection import FitPlan
 from gfucb.functions import HeadPenalty
+from gfucb.functions.networks import default_network
 from gfucb.seeding import random_stream
 
 TINY = HeadPenalty(1e-9)
@@ -135,14 +136,15 @@ def test_variable_projection_of_a_module_without_parameters_is_ridge_regression(
     torch.testing.assert_close(fitted.heads, expected.heads)
 
 
-def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample():
+@pytest.mark.parametrize("feature_dim", [3, 12])  # fewer and more than slots
+def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample(feature_dim):
     generator = random_stream(0, "loo")
-    features = torch.randn(2, 7, 3, generator=generator, dtype=torch.float64)
+    features = torch.randn(2, 7, feature_dim, generator=generator, dtype=torch.float64)
     targets = torch.randn(2, 7, 2, generator=generator, dtype=torch.float64)
     present = torch.ones(2, 7, dtype=torch.bool)
     present[1, 5:] = False  # a task with fewer samples is padded
     errors = VariableProjection().errors(features, targets, present, ridge=0.4)
-    eye = 0.4 * torch.eye(3, dtype=torch.float64)
+    eye = 0.4 * torch.eye(feature_dim, dtype=torch.float64)
     for task in range(2):
         for slot in range(7):
             if not present[task, slot]:
@@ -154,6 +156,14 @@ def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample():
             heads = torch.linalg.solve(x.T @ x + eye, x.T @ y)
             held_out = targets[task, slot] - features[task, slot] @ heads
             torch.testing.assert_close(errors[task, slot], held_out)
+
+
+def test_phi_is_left_alone_while_its_unbounded_features_outnumber_the_samples():
+    network = default_network((4,), random_stream(0, "network"), feature_dim=64, num_directions=5)
+    unbounded = default_network((4,), random_stream(0, "n"), feature_dim=64, num_directions=None)
+    fit = VariableProjection()
+    assert [fit.can_train(n, network, 64) for n in (4, 5)] == [False, True]
+    assert [fit.can_train(n, unbounded, 64) for n in (63, 64)] == [False, True]
 
 
 def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones():
@@ -169,6 +179,14 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
             assert len({int(data.tasks[s]) for s in own}) == 1
             seen.update(own)
     assert seen == set(range(13))
+
+
+def test_fits_of_many_samples_have_more_and_larger_steps_up_to_a_bound():
+    fit = VariableProjection(steps=60, most_steps=240, learning_rate=3e-3)
+    assert [fit.steps_for(n) for n in (1, 500, 2000, 8000, 10**6)] == [60, 60, 120, 240, 240]
+    rates = [fit.rate_for(n) for n in (1, 500, 1000, 10**6)]
+    assert rates == pytest.approx([1e-3, 1.5e-3, 3e-3, 3e-3])
+    assert VariableProjection(steps=500).steps_for(10**6) == 500
 
 
 def test_the_work_of_a_step_does_not_grow_with_the_data():

@@ -17,9 +17,10 @@ def problem(seed: int, num_samples: int = 12, num_tasks: int = 3, feature_dim: i
     return features, tasks, targets
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_heads_solve_the_normal_equations_of_each_task(seed):
-    features, tasks, targets = problem(seed)
+@pytest.mark.parametrize("num_samples", [5, 12, 13, 60])  # a few rows a task, and more
+@pytest.mark.parametrize("seed", range(3))
+def test_heads_solve_the_normal_equations_of_each_task(seed, num_samples):
+    features, tasks, targets = problem(seed, num_samples)
     heads = HeadStatistics.of(features, tasks, targets, 3).heads(HeadPenalty(0.7))
     for task in range(3):
         x, y = features[tasks == task].numpy(), targets[tasks == task].numpy()

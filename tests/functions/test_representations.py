@@ -6,7 +6,12 @@ from torch import nn
 
 from gfucb import FiniteClass, LinearClass, LinearRepresentation, NeuralClass, NeuralRepresentation
 from gfucb.errors import InvalidInputError
-from gfucb.functions.networks import PooledConvolution, default_network, paper_network
+from gfucb.functions.networks import (
+    FourierFeatures,
+    PooledConvolution,
+    default_network,
+    paper_network,
+)
 from gfucb.functions.representations import normalise
 from gfucb.seeding import global_randomness_from, random_stream
 
@@ -77,9 +82,36 @@ def test_impossible_classes_are_refused(make):
 @pytest.mark.parametrize("shape", [(7,), (8, 8), (28, 28), (3, 20, 16)])
 def test_the_default_network_suits_the_shape_of_the_input(shape):
     network = default_network(shape, random_stream(0, "network"))
-    assert network(torch.rand(2, *shape)).shape == (2, 20)
+    assert network(torch.rand(2, *shape)).shape == (2, 128)
     has_convolutions = any(isinstance(m, PooledConvolution) for m in network.modules())
     assert has_convolutions == (min(shape[-2:]) >= 16)
+
+
+def test_fourier_features_compare_directions_as_a_gaussian_kernel_does():
+    with global_randomness_from(random_stream(0, "waves")):
+        layer = FourierFeatures(6, 8192, length=0.5, squared_norm=4.0).double()
+        x = torch.randn(40, 6, dtype=torch.float64)
+    features, u = layer(x), x / x.norm(dim=1, keepdim=True)
+    kernel = 4.0 * torch.exp(-torch.cdist(u, u).square() / (2 * 0.5**2))
+    # 4096 pairs of waves: an error of 4 / sqrt(4096) at most, in standard deviations.
+    assert float((features @ features.T - kernel).abs().max()) < 4 * 4 / math.sqrt(4096)
+    torch.testing.assert_close(features.square().sum(1), torch.full((40,), 4.0).double())
+    torch.testing.assert_close(layer(3 * x), features)
+
+
+def test_heads_on_fourier_features_know_nothing_of_directions_they_have_not_seen():
+    with global_randomness_from(random_stream(0, "waves")):
+        layer = FourierFeatures(8, 512, squared_norm=4.0).double()
+    seen, unseen = torch.eye(8, dtype=torch.float64)[:1], torch.eye(8, dtype=torch.float64)[1:]
+    head = layer(seen).T @ torch.ones(1, 1, dtype=torch.float64) * 100 / (1 + 400)
+    assert float((layer(seen) @ head).squeeze()) == pytest.approx(400 / 401)
+    # Two axes are sqrt(2) apart, almost three lengths.
+    assert float((layer(unseen) @ head).abs().max()) < 0.2
+
+
+def test_waves_come_in_pairs():
+    with pytest.raises(InvalidInputError, match="even, got 7"):
+        FourierFeatures(3, 7)
 
 
 def test_networks_depend_on_their_generator_only():

@@ -15,7 +15,7 @@ from gfucb.seeding import random_stream
 def networks(number: int, shape=(8, 8), normalisation="l2") -> list[NeuralRepresentation]:
     return [
         NeuralRepresentation(
-            default_network(shape, random_stream(seed, "n"), hidden=12, feature_dim=3).double(),
+            default_network(shape, random_stream(seed, "n"), hidden=12, feature_dim=6).double(),
             normalisation,
         )
         for seed in range(number)

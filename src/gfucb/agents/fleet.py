@@ -25,7 +25,7 @@ from gfucb.estimation import CalibratedRadius, VariableProjection
 from gfucb.functions import HeadStatistics, MultitaskDataset, NeuralClass
 from gfucb.functions.gradients import network_of
 from gfucb.functions.stacks import NetworkStack
-from gfucb.linalg import inverse_squared_norms, ridge_cholesky
+from gfucb.linalg import first_best, inverse_squared_norms, ridge_cholesky
 from gfucb.optimism import Greedy, LastLayer
 from gfucb.optimism.joint_choice import choose_jointly
 from gfucb.seeding import random_stream
@@ -216,7 +216,7 @@ class Fleet:
         assert isinstance(fit, VariableProjection)
         fitted = stack if len(copies) == len(self) else stack.taken(copies)
         data = [self._data_of(copy) for copy in copies]
-        if fit.can_train(len(data[0]), statistics.moments.shape[1]):
+        if fit.can_train(len(data[0]), stack.module, statistics.moments.shape[1]):
             fit.fit_stack(
                 fitted,
                 data,
@@ -266,10 +266,10 @@ class Fleet:
     def _choose(self, means: Tensor, widths: Tensor, radii: list[float]) -> Tensor:
         """Actions [copy, task] from means and squared widths [copy, task, action]."""
         if isinstance(self._optimism, Greedy):
-            return means.argmax(-1)
+            return first_best(means)
         if not self._is_joint:
             beta = torch.tensor(radii, dtype=means.dtype, device=self.device)
-            return (means + (beta[:, None, None] * widths).sqrt()).argmax(-1)
+            return first_best(means + (beta[:, None, None] * widths).sqrt())
         choices = [
             choose_jointly(mean, width, radius).options
             for mean, width, radius in zip(

@@ -13,6 +13,7 @@ from gfucb.functions import (
     Representation,
     features_of,
 )
+from gfucb.linalg import first_best
 
 Row = Mapping[str, float | int | str]
 
@@ -113,7 +114,7 @@ class Menu:
 
     def best_actions(self, values: Tensor) -> Tensor:
         """The best available action, the first of equals: [entry, action] -> [entry]."""
-        return values.masked_fill(~self.available, -torch.inf).argmax(-1)
+        return first_best(values.masked_fill(~self.available, -torch.inf))
 
     def decision(self, actions: Tensor, values: Tensor, promise: Promise | None = None) -> Decision:
         """The decision to take `actions`, hoping for `values`; both [entry]."""

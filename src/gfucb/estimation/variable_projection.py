@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.functions import (
@@ -18,12 +19,17 @@ from gfucb.functions import (
     features_of,
 )
 from gfucb.functions.heads import SMALLEST_LEFT_OUT
+from gfucb.functions.networks import num_unbounded
 from gfucb.functions.recorded import Recorded
 from gfucb.functions.representations import train_on
 from gfucb.functions.seeded_layers import seed_names, seeded_layers
 from gfucb.functions.stacks import NetworkStack
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import global_randomness_from
+
+# Samples from which on fits have more steps, and from which on they have the whole learning rate.
+MANY_FOR_STEPS, MANY_FOR_RATE = 500, 1000
+SMALLEST_RATE = 1 / 3
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -44,14 +50,17 @@ class VariableProjection:
     Further targets of the data (`MultitaskDataset.also_told`) are predicted along, each by heads of
     its own, at little cost: the matrices are the same.
 
-    Phi is left alone while there are fewer samples than features.
+    Phi is left alone while there are fewer samples than features that can grow without bound.
     Each step looks at a few random tasks and at most `samples_per_task` of each, so the cost
-    of a fit, steps * batch_size samples, does not grow with the data.
+    of a fit, at most most_steps * batch_size samples, does not grow with the data.
     """
 
     steps: int = 60
-    """Gradient steps in a fit."""
+    """Gradient steps in a fit of up to 500 samples; then they grow with the root of the samples."""
+    most_steps: int = 240
+    """And not beyond these, or `steps` if that is more."""
     learning_rate: float = 3e-3
+    """Of a fit of 1000 samples or more; in proportion, but at least a third of it, for fewer."""
     weight_decay: float = 0.0
     batch_size: int = 1024
     """Samples a step looks at, at most."""
@@ -74,10 +83,11 @@ class VariableProjection:
         representation = trainable_copy(start)
         module = representation.module
         weights = [p for p in module.parameters() if p.requires_grad]
-        if weights and self.can_train(len(data), start.heads.shape[1]):
+        if weights and self.can_train(len(data), module, start.heads.shape[1]):
             layers = seeded_layers(module)
             plan = FitPlan.draw(self, data, len(layers), generator).to(data.inputs.device)
-            optimiser, targets = self.optimiser(weights), targets_of(data, start.offset)
+            optimiser = self.optimiser(weights, self.rate_for(len(data)))
+            targets = targets_of(data, start.offset)
             with global_randomness_from(generator):
                 for samples, present, seeds in plan:
                     for layer, seed in zip(layers, seeds, strict=True):
@@ -119,7 +129,11 @@ class VariableProjection:
         inputs = torch.stack([own.inputs for own in data])
         targets = torch.stack([own.targets for own in data]) - offset
         rows = torch.arange(len(stack), device=device)[:, None]
-        optimiser = self.optimiser([*stack.weights.values()], capturable=device.type == "cuda")
+        optimiser = self.optimiser(
+            [*stack.weights.values()],
+            self.rate_for(len(data[0])),
+            capturable=device.type == "cuda",
+        )
 
         def step() -> None:
             """One step on `samples`, of which those `present` count, with lots from `seeds`."""
@@ -149,19 +163,29 @@ class VariableProjection:
                 repeated()
         stack.module.eval()
 
-    def can_train(self, num_samples: int, feature_dim: int) -> bool:
+    def can_train(self, num_samples: int, module: nn.Module, feature_dim: int) -> bool:
         """Whether there is enough data to train on; with less, only the heads are fitted."""
         # Fewer samples than features are fitted by whatever features there are, the larger the
         # better: networks of single tasks blew up in their first rounds and did not recover.
-        return num_samples >= feature_dim
+        return num_samples >= num_unbounded(module, feature_dim)
+
+    def steps_for(self, num_samples: int) -> int:
+        """Steps of a fit of so many samples."""
+        # Few samples are soon learned by heart; many take longer to be learned at all.
+        grown = round(self.steps * math.sqrt(num_samples / MANY_FOR_STEPS))
+        return max(self.steps, min(grown, self.most_steps))
+
+    def rate_for(self, num_samples: int) -> float:
+        """The learning rate of a fit of so many samples."""
+        return self.learning_rate * min(1.0, max(SMALLEST_RATE, num_samples / MANY_FOR_RATE))
 
     def optimiser(
-        self, weights: Sequence[Tensor], *, capturable: bool = False
+        self, weights: Sequence[Tensor], learning_rate: float, *, capturable: bool = False
     ) -> torch.optim.Optimizer:
         """AdamW, each weight by itself: stacked networks are trained as they would be alone."""
         return torch.optim.AdamW(
             weights,
-            lr=self.learning_rate,
+            lr=learning_rate,
             weight_decay=self.weight_decay,
             eps=self.epsilon,
             fused=True,
@@ -183,17 +207,39 @@ class VariableProjection:
         """
         features = features * present.unsqueeze(-1)
         targets = targets * present.unsqueeze(-1)
-        # Not checked here, which would make a GPU wait in every step: numbers that are not finite
-        # go on to the weights, and are found when the heads are fitted.
-        cholesky = ridge_cholesky(features.transpose(1, 2) @ features, ridge, is_checked=False)
-        # Rows of L^-1 phi: their squared norm is the leverage, their span gives the fit.
-        whitened = torch.linalg.solve_triangular(cholesky, features.transpose(1, 2), upper=False)
-        residuals = targets - whitened.transpose(1, 2) @ (whitened @ targets)
+        num_slots, feature_dim = features.shape[1:]
+        solve = left_by_kernel if num_slots < feature_dim else left_by_features
+        residuals, shares = solve(features, targets, ridge)
         if self.loss == "residual":
             return residuals
         # Paper: plain least squares. Networks that interpolate make its loss say nothing of phi.
-        leverages = whitened.square().sum(1)
-        return residuals / (1 - leverages).clamp_min(SMALLEST_LEFT_OUT).unsqueeze(-1)
+        return residuals / shares.clamp_min(SMALLEST_LEFT_OUT).unsqueeze(-1)
+
+
+# Neither factor below is checked, which would make a GPU wait in every step: numbers that are not
+# finite go on to the weights, and are found when the heads are fitted.
+
+
+def left_by_features(features: Tensor, targets: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    """What ridge regression leaves of targets [task, slot, target], and 1 - leverage [task, slot].
+
+    Solves for heads, of the size of the features [task, slot, feature].
+    """
+    cholesky = ridge_cholesky(features.mT @ features, ridge, is_checked=False)
+    # Rows of L^-1 phi: their squared norm is the leverage, their span gives the fit.
+    whitened = torch.linalg.solve_triangular(cholesky, features.mT, upper=False)
+    return targets - whitened.mT @ (whitened @ targets), 1 - whitened.square().sum(1)
+
+
+def left_by_kernel(features: Tensor, targets: Tensor, ridge: float) -> tuple[Tensor, Tensor]:
+    """The same, solved for samples: cheaper where there are more features than slots.
+
+    Both are read off (Phi Phi^T + ridge I)^-1: times ridge, it takes targets to residuals.
+    """
+    cholesky = ridge_cholesky(features @ features.mT, ridge, is_checked=False)
+    eye = torch.eye(features.shape[1], dtype=features.dtype, device=features.device)
+    whitening = torch.linalg.solve_triangular(cholesky, eye.expand_as(cholesky), upper=False)
+    return ridge * whitening.mT @ (whitening @ targets), ridge * whitening.square().sum(1)
 
 
 def targets_of(data: MultitaskDataset, offset: float) -> Tensor:
@@ -249,13 +295,14 @@ class FitPlan:
         num_slots = min(int(counts.max()), fit.samples_per_task)
         num_tasks = min(len(seen), max(1, fit.batch_size // num_slots))
 
-        lots = torch.rand(fit.steps, len(seen), generator=generator)
+        steps = fit.steps_for(len(data))
+        lots = torch.rand(steps, len(seen), generator=generator)
         tasks = seen[lots.argsort(1)[:, :num_tasks]]  # [step, task]
-        windows = torch.rand(fit.steps, num_tasks, 1, generator=generator, dtype=torch.float64)
+        windows = torch.rand(steps, num_tasks, 1, generator=generator, dtype=torch.float64)
         in_task = counts[tasks].unsqueeze(-1)
         slots = torch.arange(num_slots)
         places = ((windows * in_task).long() + slots) % in_task
-        seeds = torch.randint(2**62, (fit.steps, num_seeds), generator=generator)
+        seeds = torch.randint(2**62, (steps, num_seeds), generator=generator)
         return cls(order[starts[tasks].unsqueeze(-1) + places], slots < in_task, seeds)
 
     @classmethod

@@ -110,6 +110,7 @@ def _network(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> Represent
         world.inputs.shape[2:],
         generator,
         feature_dim=config.feature_dim,
+        num_directions=None,  # they become a point of the simplex
         hidden=config.hidden,
         dropout=0.0,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, max_pool2d, pad
+from torch.nn.functional import conv2d, max_pool2d, normalize, pad
 
 from gfucb.errors import InvalidInputError
 from gfucb.functions.seeded_layers import SeededDropout, SeededJitter
@@ -70,18 +71,76 @@ class PooledConvolution(nn.Module):
         return torch.relu(values + self.bias).transpose(1, 2).unflatten(2, (height, width))
 
 
+class FourierFeatures(nn.Module):
+    """Waves over the direction of x: linear heads on them are smooth functions of that direction.
+
+        sqrt(2 * squared_norm / feature_dim) * (cos(W u), sin(W u)),   u = x / |x|,
+
+    with rows of W ~ N(0, I / length^2), orthogonal in blocks, so that inner products come close
+    to squared_norm * exp(-|u - u'|^2 / (2 length^2)) (Rahimi and Recht 2007, Yu et al. 2016). A
+    head then knows nothing of a direction that is far from all it has seen, and says so: its
+    value is the offset and its width the whole prior. On u itself, heads extrapolate
+    what they learned of some directions to all others, and believe it.
+
+    Args:
+        num_directions: length of x.
+        feature_dim: waves, an even number.
+        length: distance on the unit sphere over which values are alike.
+        squared_norm: of all features: the squared width of a head that knows nothing, at ridge 1.
+    """
+
+    waves: Tensor
+
+    def __init__(
+        self,
+        num_directions: int,
+        feature_dim: int,
+        *,
+        length: float = 0.5,
+        squared_norm: float = 10 / 3,
+    ) -> None:
+        super().__init__()
+        if feature_dim < 2 or feature_dim % 2:
+            raise InvalidInputError(
+                f"waves come in pairs, sine and cosine: feature_dim must be even, got {feature_dim}"
+            )
+        self.num_directions = num_directions
+        self.amplitude = math.sqrt(2 * squared_norm / feature_dim)
+        square = (num_directions, num_directions)
+        num_blocks = math.ceil(feature_dim / 2 / num_directions)
+        blocks = [
+            torch.linalg.qr(torch.randn(square)).Q * torch.randn(square).norm(dim=1, keepdim=True)
+            for _ in range(num_blocks)
+        ]
+        self.register_buffer("waves", torch.cat(blocks)[: feature_dim // 2] / length)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[n, direction] -> [n, feature]."""
+        phases = normalize(x, dim=-1) @ self.waves.T
+        return self.amplitude * torch.cat([phases.cos(), phases.sin()], dim=-1)
+
+
+def num_unbounded(module: nn.Module, feature_dim: int) -> int:
+    """How many numbers training can make as large as it likes: those below `FourierFeatures`."""
+    *_, last = module.modules()
+    return last.num_directions if isinstance(last, FourierFeatures) else feature_dim
+
+
 def default_network(
     input_shape: Sequence[int],
     generator: torch.Generator,
     *,
-    feature_dim: int = 20,
+    feature_dim: int = 128,
+    num_directions: int | None = 20,
     hidden: int = 256,
     dropout: float | None = None,
 ) -> nn.Module:
     """A small network suited to the shape of one input, [n, *input] -> [n, feature].
 
     Images of 16 x 16 and more, [height, width] or [channel, height, width], get two
-    convolutions; all else is flattened. Then a hidden layer, a residual one, and the features.
+    convolutions; all else is flattened. Then a hidden layer, a residual one, a linear one to
+    `num_directions` numbers and `FourierFeatures` of these. With no `num_directions` the linear
+    layer is the last.
 
     What keeps it from learning its few samples by heart acts only while fitting, and was worth
     more than any bonus: dropout (0.3 and of inputs 0.1; after convolutions 0.1) and, for inputs
@@ -107,7 +166,7 @@ def default_network(
             trunk, width = nn.Flatten(), int(torch.Size(shape).numel())
             dropout = 0.3 if dropout is None else dropout
             steady = nn.Identity()
-        return nn.Sequential(
+        layers = [
             *blurred,
             trunk,
             nn.Linear(width, hidden),
@@ -115,8 +174,11 @@ def default_network(
             nn.ReLU(),
             SeededDropout(dropout),
             ResidualLayer(hidden, dropout),
-            nn.Linear(hidden, feature_dim),
-        )
+            nn.Linear(hidden, num_directions or feature_dim),
+        ]
+        if num_directions is not None:
+            layers.append(FourierFeatures(num_directions, feature_dim))
+        return nn.Sequential(*layers)
 
 
 def paper_network(

@@ -50,15 +50,15 @@ def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float)
     """
     widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
     if len(means) == 1:
-        values = means[0] + np.sqrt(widths[0])
-        best = values.argmax(keepdims=True)
-        return JointChoice(best, float(values[best[0]]), is_exact=True)
+        values = means + np.sqrt(widths)
+        best = _first_best(values, ROUNDING * float(np.abs(values.max())))
+        return JointChoice(best, float(values[0, best[0]]), is_exact=True)
     # Differences below this share of the numbers at hand are rounding.
     size = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means)).max(1).sum()
     tolerance = ROUNDING * float(size + np.sqrt(widths.max(1).sum()))
     scale = _best_scale(means, widths)
     scores = means + _over(widths, 2 * scale)
-    incumbent, value = _improve(means, widths, scores.argmax(1), tolerance)
+    incumbent, value = _improve(means, widths, _first_best(scores, tolerance), tolerance)
     best_scores = scores.max(1)
     bound = scale / 2 + float(best_scores.sum())
     to_beat = value + tolerance
@@ -70,6 +70,11 @@ def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float)
     if found is None:
         return JointChoice(incumbent, value, is_exact=False)
     return found if found.value > value else JointChoice(incumbent, value, is_exact=True)
+
+
+def _first_best(scores: Floats, tolerance: float) -> Indices:
+    """The first option of each group that is as good as its best but for rounding."""
+    return (scores >= scores.max(1, keepdims=True) - tolerance).argmax(1)
 
 
 def _over(widths: Floats, scale: float) -> Floats:
