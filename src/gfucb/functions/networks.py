@@ -106,10 +106,10 @@ class FourierFeatures(nn.Module):
             )
         self.num_directions = num_directions
         self.amplitude = math.sqrt(2 * squared_norm / feature_dim)
-        square = (num_directions, num_directions)
+        square = torch.empty(num_directions, num_directions)
         num_blocks = math.ceil(feature_dim / 2 / num_directions)
         blocks = [
-            torch.linalg.qr(torch.randn(square)).Q * torch.randn(square).norm(dim=1, keepdim=True)
+            torch.linalg.qr(square.normal_()).Q * square.normal_().norm(dim=1, keepdim=True)
             for _ in range(num_blocks)
         ]
         self.register_buffer("waves", torch.cat(blocks)[: feature_dim // 2] / length)
