@@ -89,7 +89,7 @@ def test_the_memory_of_an_agent_is_what_the_formula_says():
     """n (input + 16) + 8 M (k^2 + 2 k) + weights + 8 scores, in bytes; see the documents."""
     num_rounds, agent = 5, gfucb.GFUCB(4, fit=bench.SHORT_FIT)
     list(play(agent, ImageBandit(load_digits(), num_tasks=4), num_rounds=num_rounds))
-    samples, features = 4 * num_rounds, 20
+    samples, features = 4 * num_rounds, 128
     state = agent.state()
     weights = sum(t.nbytes for name, t in state.items() if name.startswith("module."))
     counters = sum(state[name].nbytes for name in ("counters", "surprise", "calibration.counts"))

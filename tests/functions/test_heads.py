@@ -28,6 +28,26 @@ def test_heads_solve_the_normal_equations_of_each_task(seed, num_samples):
         np.testing.assert_allclose(heads[task], expected, rtol=1e-10, atol=1e-12)
 
 
+def test_rewards_of_a_few_tasks_change_their_statistics_and_factors_only():
+    features, tasks, targets = problem(0, num_samples=40)
+    before = HeadStatistics.of(features, tasks, targets, 3)
+    assert before.cholesky(0.7) is before.cholesky(0.7)
+    more, places, new_targets = problem(1, num_samples=5, num_tasks=2)
+    few = torch.tensor([2, 0])
+    after = before.plus_at(few, HeadStatistics.of(more, places, new_targets, 2))
+    everything = HeadStatistics.of(
+        torch.cat([features, more]),
+        torch.cat([tasks, few[places]]),
+        torch.cat([targets, new_targets]),
+        3,
+    )
+    torch.testing.assert_close(after.grams, everything.grams)
+    torch.testing.assert_close(after.cholesky(0.7), everything.cholesky(0.7))
+    assert torch.equal(after.cholesky(0.7)[1], before.cholesky(0.7)[1])
+    penalty = HeadPenalty(0.7)
+    torch.testing.assert_close(after.taken(few).heads(penalty), everything.heads(penalty)[few])
+
+
 def test_statistics_add_up():
     features, tasks, targets = problem(0)
     whole = HeadStatistics.of(features, tasks, targets, 3)

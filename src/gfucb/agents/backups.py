@@ -26,7 +26,6 @@ from gfucb.functions import (
     features_of,
 )
 from gfucb.functions.heads import stepped
-from gfucb.linalg import ridge_cholesky
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ class StagePlan:
         """L^-1 on the fitted representation, [task, feature, feature]."""
         statistics = self.confidence_set.center_statistics
         assert statistics is not None
-        return _inverse_factor(ridge_cholesky(statistics.grams, self.confidence_set.ridge))
+        return _inverse_factor(statistics.cholesky(self.confidence_set.ridge))
 
 
 def _inverse_factor(cholesky: Tensor) -> Tensor:

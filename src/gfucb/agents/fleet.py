@@ -25,7 +25,7 @@ from gfucb.estimation import CalibratedRadius, VariableProjection
 from gfucb.functions import HeadStatistics, MultitaskDataset, NeuralClass
 from gfucb.functions.gradients import network_of
 from gfucb.functions.stacks import NetworkStack
-from gfucb.linalg import first_best, inverse_squared_norms, ridge_cholesky
+from gfucb.linalg import first_best, inverse_squared_norms
 from gfucb.optimism import Greedy, LastLayer
 from gfucb.optimism.joint_choice import choose_jointly
 from gfucb.seeding import random_stream
@@ -104,9 +104,7 @@ class Fleet:
         heads = belief.statistics.heads(penalty)
         means = offset + (features @ heads.unsqueeze(-1)).squeeze(-1)
         means = means.masked_fill(~menu.available, -torch.inf)
-        widths = inverse_squared_norms(
-            ridge_cholesky(belief.statistics.grams, penalty.ridge), features
-        )
+        widths = inverse_squared_norms(belief.statistics.cholesky(penalty.ridge), features)
         radii = self._squared_radii(belief)
         actions = self._choose(self._by_copy(means), self._by_copy(widths), radii)
 

@@ -23,7 +23,7 @@ from gfucb.agents.memory import StageMemory
 from gfucb.contracts import Menu, OptimismSolver
 from gfucb.functions import HeadPenalty, HeadStatistics, MultiheadFunction, features_of
 from gfucb.functions.heads import stepped
-from gfucb.linalg import cholesky_solve, ridge_cholesky, task_sums
+from gfucb.linalg import cholesky_solve, task_sums
 
 # A round that gains less than this was the last one.
 SMALLEST_GAIN = 1e-12
@@ -197,4 +197,4 @@ def _reach(plan: StagePlan, directions: Tensor) -> Tensor:
     """V^-1 g of a stage: [task, feature] -> [task, feature]."""
     statistics = plan.confidence_set.center_statistics
     assert statistics is not None
-    return cholesky_solve(ridge_cholesky(statistics.grams, plan.confidence_set.ridge), directions)
+    return cholesky_solve(statistics.cholesky(plan.confidence_set.ridge), directions)

@@ -120,13 +120,21 @@ class Learner:
                 if is_due:  # a fit out of turn does not move the schedule
                     self._samples_at_fit = len(data)
             else:
-                targets = self._told(rewards, size_before) - self.offset
-                news = HeadStatistics.of(features, tasks, targets, self.num_tasks)
                 tangents = self.tangents
                 if self.sketch is not None and tangents is not None:
                     more = statistics_of(self.sketch, center, inputs, tasks)
                     tangents = tangents.plus(more)
-                self._keep(center, data, statistics.plus(news), tangents)
+                targets = self._told(rewards, size_before) - self.offset
+                rewarded, places = tasks.unique(return_inverse=True)
+                news = HeadStatistics.of(features, places, targets, len(rewarded))
+                if len(rewarded) == self.num_tasks:
+                    statistics = statistics.plus(news)
+                    heads = statistics.heads(self.penalty)
+                else:
+                    statistics = statistics.plus_at(rewarded, news)
+                    changed = statistics.taken(rewarded).heads(self.penalty)
+                    heads = center.heads.index_copy(0, rewarded, changed)
+                self._keep(center.with_heads(heads), data, statistics, tangents)
                 self._surprise = surprise
         except BaseException:
             data.truncate(size_before)
@@ -153,8 +161,8 @@ class Learner:
         statistics: HeadStatistics,
         tangents: WeightStatistics | None,
     ) -> None:
-        self._center = center.with_heads(statistics.heads(self.penalty))
-        self._data, self._statistics, self.tangents = data, statistics, tangents
+        self._center, self._data = center, data
+        self._statistics, self.tangents = statistics, tangents
 
     def _told(self, rewards: Tensor, first: int) -> Tensor:
         """What the fit is told of rewards [n], of the samples from `first` on."""

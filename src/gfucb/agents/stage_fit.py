@@ -30,7 +30,6 @@ from gfucb.functions import (
     RepresentationClass,
     features_of,
 )
-from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import random_stream
 
 
@@ -182,7 +181,7 @@ class StageFit:
             )
             found = [(member, unbounded.ellipsoid(member)) for member in known.members]
             return Fitted(center, statistics, [(m, e) for m, e in found if e is not None])
-        cholesky = ridge_cholesky(statistics.grams, penalty.ridge)
+        cholesky = statistics.cholesky(penalty.ridge)
         only = HeadEllipsoid(center.heads, cholesky, squared_radius)
         return Fitted(center, statistics, [(center.representation, only)])
 
@@ -190,7 +189,7 @@ class StageFit:
         """What is believed before the first sample, for inputs like `example` [1, *input]."""
         start, known = self.start(example), self.settings.representation_class
         statistics = HeadStatistics.empty(*start.heads.shape)
-        cholesky = ridge_cholesky(statistics.grams, self.settings.penalty.ridge)
+        cholesky = statistics.cholesky(self.settings.penalty.ridge)
         ellipsoid = HeadEllipsoid(start.heads, cholesky, squared_radius)
         members = known.members if isinstance(known, FiniteClass) else [start.representation]
         return Fitted(start, statistics, [(member, ellipsoid) for member in members])

@@ -17,7 +17,7 @@ from gfucb.functions.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.functions.multihead import MultiheadFunction, features_of
 from gfucb.functions.representations import Representation
 from gfucb.functions.tangents import Arrowhead, TangentStatistics
-from gfucb.linalg import cholesky_solve, ridge_cholesky, task_sums
+from gfucb.linalg import cholesky_solve, task_sums
 
 # Sums of squares are trusted to this share of their size.
 ROUNDING = 1e-13
@@ -111,13 +111,13 @@ class ConfidenceSet:
                 "got ridge = 0; give the confidence set a positive ridge"
             )
         if representation is None or representation is self.center.representation:
-            cholesky = ridge_cholesky(self._statistics_of_center.grams, self.ridge)
+            cholesky = self._statistics_of_center.cholesky(self.ridge)
             return self._ellipsoid(self.center.heads, cholesky, self.squared_radius)
 
         features = features_of(representation, self.data.inputs)
         tasks, values = self.data.tasks, self._center_values - self.center.offset
         statistics = self._statistics(features)
-        cholesky = ridge_cholesky(statistics.grams, self.ridge)
+        cholesky = statistics.cholesky(self.ridge)
         anchor = self._anchor_of(statistics)
         moments = task_sums(features * values[:, None], tasks, self.data.num_tasks)
         heads = cholesky_solve(cholesky, moments + self.ridge * anchor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -49,6 +49,7 @@ class HeadStatistics:
 
     grams: Tensor
     moments: Tensor
+    _factors: dict[tuple[float, bool], Tensor] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, features: Tensor, tasks: Tensor, targets: Tensor, num_tasks: int) -> HeadStatistics:
@@ -70,13 +71,38 @@ class HeadStatistics:
         """Statistics of both data sets together: they add up."""
         return HeadStatistics(self.grams + other.grams, self.moments + other.moments)
 
+    def plus_at(self, tasks: Tensor, other: HeadStatistics) -> HeadStatistics:
+        """Statistics with `other` added, that of these tasks [n] only, each of them once.
+
+        Factors of other tasks are kept: rewards of a few tasks cost nothing for the rest.
+        """
+        grams = self.grams.index_add(0, tasks, other.grams)
+        factors = {}
+        for (ridge, is_checked), factor in self._factors.items():
+            changed = ridge_cholesky(grams[tasks], ridge, is_checked=is_checked)
+            # By columns, as fresh factors lie: in another order solves round differently, and a
+            # restored agent would not go on to the last bit.
+            factors[ridge, is_checked] = factor.mT.index_copy(0, tasks, changed.mT).mT
+        return HeadStatistics(grams, self.moments.index_add(0, tasks, other.moments), factors)
+
+    def taken(self, tasks: Tensor) -> HeadStatistics:
+        """Statistics of these tasks [n] only, in this order."""
+        factors = {key: factor[tasks] for key, factor in self._factors.items()}
+        return HeadStatistics(self.grams[tasks], self.moments[tasks], factors)
+
+    def cholesky(self, ridge: float, *, is_checked: bool = True) -> Tensor:
+        """Lower factors of gram + ridge I, [task, feature, feature], computed once."""
+        key = (ridge, is_checked)
+        if key not in self._factors:
+            self._factors[key] = ridge_cholesky(self.grams, ridge, is_checked=is_checked)
+        return self._factors[key]
+
     def heads(self, penalty: HeadPenalty, *, is_checked: bool = True) -> Tensor:
         """argmin_w |Phi w - y|^2 + ridge |w|^2 (and |w| <= norm_bound): [task, feature].
 
         Features that are not finite are an error, or, if not `is_checked`, give heads that are not.
         """
-        cholesky = ridge_cholesky(self.grams, penalty.ridge, is_checked=is_checked)
-        heads = cholesky_solve(cholesky, self.moments)
+        heads = cholesky_solve(self.cholesky(penalty.ridge, is_checked=is_checked), self.moments)
         bound = penalty.norm_bound
         if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
             return heads
@@ -122,7 +148,7 @@ class HeadEllipsoid:
 
         Without a norm bound this is  centers + V^-1 g sqrt(radius / g^T V^-1 g).
         """
-        reach = cholesky_solve(self.cholesky, directions)
+        reach = self._solved(directions)
         squared_length = (directions * reach).sum()
         if self.squared_radius == 0 or squared_length == 0:
             return self.centers
@@ -130,6 +156,14 @@ class HeadEllipsoid:
         if self.norm_bound is None or bool((heads.norm(dim=-1) <= self.norm_bound).all()):
             return heads
         return self._farthest_bounded_heads(directions, self.norm_bound)
+
+    def _solved(self, directions: Tensor) -> Tensor:
+        """V^-1 of directions [task, feature], without looking at tasks whose direction is zero."""
+        asked = directions.any(-1).nonzero().squeeze(1)
+        if len(asked) == len(directions):
+            return cholesky_solve(self.cholesky, directions)
+        reach = cholesky_solve(self.cholesky[asked], directions[asked])
+        return torch.zeros_like(directions).index_copy(0, asked, reach)
 
     def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
         """Bisection on the multiplier of the ellipsoid; each step solves the tasks apart.
@@ -169,8 +203,10 @@ class HeadEllipsoid:
 
     def squared_distance(self, heads: Tensor) -> float:
         """sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) of heads [task, feature]."""
-        steps = (heads - self.centers).unsqueeze(-1)
-        return float((self.cholesky.transpose(-1, -2) @ steps).square().sum())
+        steps = heads - self.centers
+        moved = steps.any(-1).nonzero().squeeze(1)
+        factors = self.cholesky if len(moved) == len(steps) else self.cholesky[moved]
+        return float((factors.mT @ steps[moved].unsqueeze(-1)).square().sum())
 
 
 def shorten(heads: Tensor, norm_bound: float) -> None:

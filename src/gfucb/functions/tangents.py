@@ -88,7 +88,7 @@ class Arrowhead:
         ridge: float,
         trust: float,
     ) -> None:
-        self.head_factors = ridge_cholesky(heads.grams, ridge)  # [task, feature, feature]
+        self.head_factors = heads.cholesky(ridge)  # [task, feature, feature]
         self.couplings = tangents.couplings
         gradient_size = float(tangents.shared.trace())
         feature_size = float(heads.grams.diagonal(dim1=-2, dim2=-1).sum())
