@@ -48,6 +48,18 @@ def verdicts(rows: pd.DataFrame) -> dict[str, tuple[bool, str]]:
     return {v.claim: (v.holds, v.measured) for v in FIG1.verdicts(rows)}
 
 
+def test_a_line_under_way_counts_as_far_as_all_its_seeds_have_come():
+    rows = made_up(LINES | {Line("paper"): 50.0}, num_seeds=3, spread=1e-3)
+    ahead = (rows["agent"] == "paper") & (rows["round"] == 600) & (rows["seed"] > 0)
+    rows = rows[~ahead]  # one seed is through, two are not
+    claim = "the paper's procedure (stable) has more regret than our default at M = 10"
+    (found,) = [v for v in FIG1.verdicts(rows) if v.claim == claim]
+    assert found.measured.startswith("25.0 / 5.0 = 5.00")
+    assert found.margin == "3 seeds, T = 300"
+    (line,) = [line for line in FIG1.table(rows).splitlines() if "stable" in line]
+    assert "| 10 | 25 ± " in line and "| 300 | 3 |" in line
+
+
 def test_a_clear_ordering_holds_and_ratios_are_those_of_the_means():
     found = verdicts(made_up(LINES))
     for claim in (

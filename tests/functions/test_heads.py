@@ -28,6 +28,16 @@ def test_heads_solve_the_normal_equations_of_each_task(seed, num_samples):
         np.testing.assert_allclose(heads[task], expected, rtol=1e-10, atol=1e-12)
 
 
+def test_a_sample_of_every_task_is_added_as_any_samples_are():
+    features, tasks, targets = problem(0, num_samples=40)
+    before = HeadStatistics.of(features, tasks, targets, 3)
+    more, _, new_targets = problem(1, num_samples=3)
+    after = before.plus_one_each(more, new_targets)
+    expected = before.plus(HeadStatistics.of(more, torch.arange(3), new_targets, 3))
+    torch.testing.assert_close(after.grams, expected.grams)
+    torch.testing.assert_close(after.moments, expected.moments)
+
+
 def test_rewards_of_a_few_tasks_change_their_statistics_and_factors_only():
     features, tasks, targets = problem(0, num_samples=40)
     before = HeadStatistics.of(features, tasks, targets, 3)

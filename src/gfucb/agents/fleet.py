@@ -146,13 +146,10 @@ class Fleet:
             or surprise.is_stale(samples, self._samples_at_fit, self._learner.refit_growth)
         ]
         belief.data.append(tasks, decision.inputs.flatten(0, 1), targets.flatten())
-        news = HeadStatistics.of(
-            decision.features.flatten(0, 1),
-            tasks,
-            targets.flatten() - self._learner.offset,
-            len(tasks),
+        statistics = belief.statistics.plus_one_each(
+            decision.features.flatten(0, 1), targets.flatten() - self._learner.offset
         )
-        self._belief = replace(belief, statistics=belief.statistics.plus(news))
+        self._belief = replace(belief, statistics=statistics)
         if stale:
             self._refit(stale)
         if is_due:

@@ -126,11 +126,12 @@ class Learner:
                     tangents = tangents.plus(more)
                 targets = self._told(rewards, size_before) - self.offset
                 rewarded, places = tasks.unique(return_inverse=True)
-                news = HeadStatistics.of(features, places, targets, len(rewarded))
-                if len(rewarded) == self.num_tasks:
-                    statistics = statistics.plus(news)
+                if len(tasks) == len(rewarded) == self.num_tasks:
+                    order = places.argsort()
+                    statistics = statistics.plus_one_each(features[order], targets[order])
                     heads = statistics.heads(self.penalty)
                 else:
+                    news = HeadStatistics.of(features, places, targets, len(rewarded))
                     statistics = statistics.plus_at(rewarded, news)
                     changed = statistics.taken(rewarded).heads(self.penalty)
                     heads = center.heads.index_copy(0, rewarded, changed)

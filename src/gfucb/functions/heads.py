@@ -71,6 +71,16 @@ class HeadStatistics:
         """Statistics of both data sets together: they add up."""
         return HeadStatistics(self.grams + other.grams, self.moments + other.moments)
 
+    def plus_one_each(self, features: Tensor, targets: Tensor) -> HeadStatistics:
+        """Statistics after one more sample of every task: [task, feature], [task].
+
+        The same as `plus`, without matrices of the news: with many tasks memory is what costs.
+        """
+        return HeadStatistics(
+            torch.addcmul(self.grams, features[:, :, None], features[:, None, :]),
+            torch.addcmul(self.moments, features, targets[:, None]),
+        )
+
     def plus_at(self, tasks: Tensor, other: HeadStatistics) -> HeadStatistics:
         """Statistics with `other` added, that of these tasks [n] only, each of them once.
 
@@ -141,7 +151,9 @@ class HeadEllipsoid:
 
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """phi^T V_task^-1 phi: [entry, action, feature], [entry] -> [entry, action]."""
-        return inverse_squared_norms(self.cholesky[tasks], features)
+        everyone = torch.arange(len(self.cholesky), device=tasks.device)
+        factors = self.cholesky if torch.equal(tasks, everyone) else self.cholesky[tasks]
+        return inverse_squared_norms(factors, features)
 
     def farthest_heads(self, directions: Tensor) -> Tensor:
         """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice.
