@@ -47,6 +47,7 @@ from gfucb.estimation import (
 from gfucb.functions import (
     ConfidenceSet,
     FiniteClass,
+    FourierFeatures,
     IdentityRepresentation,
     LinearClass,
     LinearRepresentation,
@@ -98,6 +99,7 @@ __all__ = [
     "FineTuning",
     "FiniteClass",
     "Fleet",
+    "FourierFeatures",
     "Gradient",
     "Greedy",
     "Grouped",

@@ -58,7 +58,7 @@ class GFUCB:
         num_tasks: M; tasks are numbered 0 .. M - 1.
         representation: the class Phi: any torch module [n, *input] -> [n, feature] (copied, never
             changed), a `FiniteClass`, `LinearClass` or `NeuralClass`. None builds a small
-            network suited to the inputs.
+            network suited to the inputs, which ends with `FourierFeatures`.
         seed: all randomness of the agent derives from it.
         fit: least squares; the default is exact for finite classes, alternating for linear
             ones, variable projection for networks.

@@ -4,6 +4,7 @@ from gfucb.functions.confidence_set import ConfidenceSet
 from gfucb.functions.dataset import MultitaskDataset
 from gfucb.functions.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.functions.multihead import MultiheadFunction, features_of
+from gfucb.functions.networks import FourierFeatures
 from gfucb.functions.representations import (
     FiniteClass,
     IdentityRepresentation,
@@ -18,6 +19,7 @@ from gfucb.functions.representations import (
 __all__ = [
     "ConfidenceSet",
     "FiniteClass",
+    "FourierFeatures",
     "HeadEllipsoid",
     "HeadPenalty",
     "HeadStatistics",
