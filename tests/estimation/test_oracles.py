@@ -186,7 +186,9 @@ def test_fits_of_many_samples_have_more_and_larger_steps_up_to_a_bound():
     assert [fit.steps_for(n) for n in (1, 500, 2000, 8000, 10**6)] == [60, 60, 120, 240, 240]
     rates = [fit.rate_for(n) for n in (1, 500, 1000, 10**6)]
     assert rates == pytest.approx([1e-3, 1.5e-3, 3e-3, 3e-3])
-    assert VariableProjection(steps=500).steps_for(10**6) == 500
+    constant = VariableProjection(steps=500, samples_at_full_rate=0)
+    assert constant.steps_for(10**6) == 500
+    assert constant.rate_for(1) == constant.learning_rate
 
 
 def test_the_work_of_a_step_does_not_grow_with_the_data():

@@ -27,9 +27,10 @@ from gfucb.functions.stacks import NetworkStack
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import global_randomness_from
 
-# Samples from which on fits have more steps, and from which on they have the whole learning rate.
-MANY_FOR_STEPS, MANY_FOR_RATE = 500, 1000
-SMALLEST_RATE = 1 / 3
+# Samples from which on fits have more steps.
+MANY_SAMPLES = 500
+# The least share of the learning rate.
+SMALLEST_SHARE = 1 / 3
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -60,7 +61,8 @@ class VariableProjection:
     most_steps: int = 240
     """And not beyond these, or `steps` if that is more."""
     learning_rate: float = 3e-3
-    """Of a fit of 1000 samples or more; in proportion, but at least a third of it, for fewer."""
+    samples_at_full_rate: int = 1000
+    """With fewer the learning rate is less in proportion, but at least a third of it; 0: never."""
     weight_decay: float = 0.0
     batch_size: int = 1024
     """Samples a step looks at, at most."""
@@ -172,12 +174,13 @@ class VariableProjection:
     def steps_for(self, num_samples: int) -> int:
         """Steps of a fit of so many samples."""
         # Few samples are soon learned by heart; many take longer to be learned at all.
-        grown = round(self.steps * math.sqrt(num_samples / MANY_FOR_STEPS))
+        grown = round(self.steps * math.sqrt(num_samples / MANY_SAMPLES))
         return max(self.steps, min(grown, self.most_steps))
 
     def rate_for(self, num_samples: int) -> float:
         """The learning rate of a fit of so many samples."""
-        return self.learning_rate * min(1.0, max(SMALLEST_RATE, num_samples / MANY_FOR_RATE))
+        share = num_samples / max(1, self.samples_at_full_rate)
+        return self.learning_rate * min(1.0, max(SMALLEST_SHARE, share))
 
     def optimiser(
         self, weights: Sequence[Tensor], learning_rate: float, *, capturable: bool = False

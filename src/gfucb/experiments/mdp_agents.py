@@ -144,7 +144,9 @@ def _learning_options(config: MDPAgentConfig, world: TabularMDPs, seed: int) -> 
     if config.representation != "given":
         options["fit"] = VariableProjection(
             steps=config.fit_steps,
+            most_steps=config.fit_steps,
             learning_rate=config.fit_rate,
+            samples_at_full_rate=0,
             weight_decay=config.weight_decay,
             batch_size=config.fit_batch,
             samples_per_task=config.fit_window,
