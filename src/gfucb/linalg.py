@@ -30,7 +30,9 @@ def task_sums(rows: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
 
 def task_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     """Sum of phi phi^T for each task: [sample, feature] -> [task, feature, feature]."""
-    if len(features) <= FEW_ROWS * num_tasks:
+    # Work that is being recorded for a GPU must not read values there, as the counts below do.
+    is_recorded = features.is_cuda and torch.cuda.is_current_stream_capturing()
+    if len(features) <= FEW_ROWS * num_tasks or is_recorded:
         return task_sums(features[:, :, None] * features[:, None, :], tasks, num_tasks)
     counts = torch.bincount(tasks, minlength=num_tasks).tolist()
     return torch.stack([own.mT @ own for own in features[tasks.argsort(stable=True)].split(counts)])

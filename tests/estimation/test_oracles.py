@@ -172,7 +172,7 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
     data.append(tasks, torch.arange(13.0)[:, None], torch.zeros(13))
     fit = VariableProjection(steps=50, batch_size=100, samples_per_task=5)
     seen = set()
-    for samples, present, _ in FitPlan.draw(fit, data, 0, random_stream(0, "plan")):
+    for samples, present, _ in FitPlan.draw(fit, data, nn.Identity(), random_stream(0, "plan")):
         for row, mask in zip(samples, present, strict=True):
             own = row[mask].tolist()
             assert len(set(own)) == len(own) == min(5, 10 if own[0] < 10 else 3)
@@ -181,14 +181,31 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
     assert seen == set(range(13))
 
 
-def test_fits_of_many_samples_have_more_and_larger_steps_up_to_a_bound():
-    fit = VariableProjection(steps=60, most_steps=240, learning_rate=3e-3)
-    assert [fit.steps_for(n) for n in (1, 500, 2000, 8000, 10**6)] == [60, 60, 120, 240, 240]
+def test_fits_of_many_samples_a_task_have_more_steps_up_to_a_bound():
+    fit, module = VariableProjection(steps=60, most_steps=240), nn.Identity()
+    of_one = [fit.steps_for(torch.tensor([n]), module) for n in (1, 10, 40, 160, 10**6)]
+    assert of_one == [60, 60, 120, 240, 240]
+    # Many tasks of few samples are many samples, and yet few steps; who has none does not count.
+    assert fit.steps_for(torch.full((10**4,), 10), module) == 60
+    assert fit.steps_for(torch.tensor([0, 40, 0]), module) == 120
+    assert fit.steps_for(torch.tensor([70, 10]), module) == 120
+    constant = VariableProjection(steps=500)
+    assert constant.steps_for(torch.tensor([10**6]), module) == 500
+
+
+def test_networks_with_convolutions_are_fitted_in_fewer_steps():
+    flat, image = (default_network(s, random_stream(0, "n")) for s in ((8, 8), (28, 28)))
+    custom = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Conv1d(1, 1, 1)))
+    few, fit = torch.tensor([3, 3]), VariableProjection()
+    assert [fit.steps_for(few, module) for module in (flat, image, custom)] == [60, 20, 20]
+    assert VariableProjection(steps=60).steps_for(few, image) == 60
+
+
+def test_the_learning_rate_grows_with_the_samples_up_to_a_bound():
+    fit = VariableProjection(learning_rate=3e-3)
     rates = [fit.rate_for(n) for n in (1, 500, 1000, 10**6)]
     assert rates == pytest.approx([1e-3, 1.5e-3, 3e-3, 3e-3])
-    constant = VariableProjection(steps=500, samples_at_full_rate=0)
-    assert constant.steps_for(10**6) == 500
-    assert constant.rate_for(1) == constant.learning_rate
+    assert VariableProjection(samples_at_full_rate=0).rate_for(1) == fit.learning_rate
 
 
 def test_the_work_of_a_step_does_not_grow_with_the_data():
@@ -197,7 +214,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_data():
         tasks = torch.arange(40).repeat(per_task)
         data.append(tasks, torch.zeros(len(tasks), 1), torch.zeros(len(tasks)))
         fit = VariableProjection(steps=3, batch_size=256)
-        plan = FitPlan.draw(fit, data, 0, random_stream(0, "plan"))
+        plan = FitPlan.draw(fit, data, nn.Identity(), random_stream(0, "plan"))
         assert plan.samples[0].numel() <= 256
 
 

@@ -19,7 +19,7 @@ from gfucb.functions import (
     features_of,
 )
 from gfucb.functions.heads import SMALLEST_LEFT_OUT
-from gfucb.functions.networks import num_unbounded
+from gfucb.functions.networks import convolves, num_unbounded
 from gfucb.functions.recorded import Recorded
 from gfucb.functions.representations import train_on
 from gfucb.functions.seeded_layers import seed_names, seeded_layers
@@ -27,8 +27,10 @@ from gfucb.functions.stacks import NetworkStack
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import global_randomness_from
 
-# Samples from which on fits have more steps.
-MANY_SAMPLES = 500
+# Steps of a fit. Convolutions learn in fewer, and in as many they learn samples by heart.
+STEPS, STEPS_WITH_CONVOLUTIONS = 60, 20
+# Samples a task, on average, from which on fits have more steps.
+MANY_SAMPLES = 10
 # The least share of the learning rate.
 SMALLEST_SHARE = 1 / 3
 
@@ -56,8 +58,10 @@ class VariableProjection:
     of a fit, at most most_steps * batch_size samples, does not grow with the data.
     """
 
-    steps: int = 60
-    """Gradient steps in a fit of up to 500 samples; then they grow with the root of the samples."""
+    steps: int | None = None
+    """Gradient steps in a fit of up to ten samples a task; beyond, they grow with their root.
+
+    None: 60, and 20 for networks with convolutions."""
     most_steps: int = 240
     """And not beyond these, or `steps` if that is more."""
     learning_rate: float = 3e-3
@@ -87,7 +91,7 @@ class VariableProjection:
         weights = [p for p in module.parameters() if p.requires_grad]
         if weights and self.can_train(len(data), module, start.heads.shape[1]):
             layers = seeded_layers(module)
-            plan = FitPlan.draw(self, data, len(layers), generator).to(data.inputs.device)
+            plan = FitPlan.draw(self, data, module, generator).to(data.inputs.device)
             optimiser = self.optimiser(weights, self.rate_for(len(data)))
             targets = targets_of(data, start.offset)
             with global_randomness_from(generator):
@@ -122,7 +126,7 @@ class VariableProjection:
         names = seed_names(stack.module)
         device = data[0].inputs.device
         plans = [
-            FitPlan.draw(self, own, len(names), generator)
+            FitPlan.draw(self, own, stack.module, generator)
             for own, generator in zip(data, generators, strict=True)
         ]
         plan = FitPlan.stack(plans).to(device)
@@ -171,11 +175,16 @@ class VariableProjection:
         # better: networks of single tasks blew up in their first rounds and did not recover.
         return num_samples >= num_unbounded(module, feature_dim)
 
-    def steps_for(self, num_samples: int) -> int:
-        """Steps of a fit of so many samples."""
-        # Few samples are soon learned by heart; many take longer to be learned at all.
-        grown = round(self.steps * math.sqrt(num_samples / MANY_SAMPLES))
-        return max(self.steps, min(grown, self.most_steps))
+    def steps_for(self, samples_per_task: Tensor, module: nn.Module) -> int:
+        """Steps of a fit of a module to tasks that have so many samples, [task]."""
+        steps = self.steps
+        if steps is None:
+            steps = STEPS_WITH_CONVOLUTIONS if convolves(module) else STEPS
+        # Heads of few samples say little about phi, however many tasks there are: what many
+        # steps would learn from them does not hold for new samples, and is not soon forgotten.
+        held = samples_per_task[samples_per_task > 0].double().mean().item()
+        grown = round(steps * math.sqrt(held / MANY_SAMPLES))
+        return max(steps, min(grown, self.most_steps))
 
     def rate_for(self, num_samples: int) -> float:
         """The learning rate of a fit of so many samples."""
@@ -286,7 +295,7 @@ class FitPlan:
         cls,
         fit: VariableProjection,
         data: MultitaskDataset,
-        num_seeds: int,
+        module: nn.Module,
         generator: torch.Generator,
     ) -> FitPlan:
         """A few random tasks a step, and of each a random window of its shuffled samples."""
@@ -298,14 +307,15 @@ class FitPlan:
         num_slots = min(int(counts.max()), fit.samples_per_task)
         num_tasks = min(len(seen), max(1, fit.batch_size // num_slots))
 
-        steps = fit.steps_for(len(data))
+        steps = fit.steps_for(counts, module)
         lots = torch.rand(steps, len(seen), generator=generator)
         tasks = seen[lots.argsort(1)[:, :num_tasks]]  # [step, task]
         windows = torch.rand(steps, num_tasks, 1, generator=generator, dtype=torch.float64)
         in_task = counts[tasks].unsqueeze(-1)
         slots = torch.arange(num_slots)
         places = ((windows * in_task).long() + slots) % in_task
-        seeds = torch.randint(2**62, (steps, num_seeds), generator=generator)
+        num_layers = len(seeded_layers(module))
+        seeds = torch.randint(2**62, (steps, num_layers), generator=generator)
         return cls(order[starts[tasks].unsqueeze(-1) + places], slots < in_task, seeds)
 
     @classmethod

@@ -69,8 +69,9 @@ class AgentConfig:
     refit_growth: float | None = None
     """Fit the representation anew when the data has grown by this factor; by default always
     for finite classes, and at 1.3 for others."""
-    fit_steps: int = 60
-    """Gradient steps in one fit of the default network."""
+    fit_steps: int | None = None
+    """Gradient steps in one fit of the default network while tasks have up to ten samples; by
+    default 60, and 20 for images of 16 x 16 and more."""
     fit_loss: Literal["leave_one_out", "residual"] = "leave_one_out"
     """What a fit of the default network makes small: held-out errors or plain residuals."""
     epsilon: float = 0.1

@@ -120,6 +120,12 @@ class FourierFeatures(nn.Module):
         return self.amplitude * torch.cat([phases.cos(), phases.sin()], dim=-1)
 
 
+def convolves(module: nn.Module) -> bool:
+    """Whether any of its layers is a convolution."""
+    kinds = (PooledConvolution, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+    return any(isinstance(layer, kinds) for layer in module.modules())
+
+
 def num_unbounded(module: nn.Module, feature_dim: int) -> int:
     """How many numbers training can make as large as it likes: those below `FourierFeatures`."""
     *_, last = module.modules()
