@@ -352,12 +352,13 @@ CHOICES = """\
   tells what sharing does from what optimism does.
 - The paper's procedure: its network, Adam at every round until the error is twice the noise or for
   200 epochs, then 200 steps of fine-tuning; the *stable* version returns the best member of the
-  set, the literal ones the last iterate. It is played for M = 10 only.
+  set, the literal ones the last iterate. It is played for M = 10 only; the literal sum, which does
+  not survive, only as long as it takes to see that it chooses as if by lot.
 - The ordering is tested by one-sided t-tests of paired differences at 0.05 / 3.
 - Seconds are wall time on the device named below; runs of a fleet share theirs equally. The paper's
   runs had the device to themselves only in part, so theirs are too many.
-- Lines were made by more than one commit: those of GFUCB, greedy and ε-greedy at K = 10 with heads
-  on Fourier features; those at K = 5 and 2 before, with linear heads on twenty features.
+- Lines were made by more than one commit: those of GFUCB, greedy and ε-greedy at K = 10 with the
+  default of today; those at K = 5 and 2 before, with linear heads on twenty features.
 """
 
 FIG1 = Reproduction(
