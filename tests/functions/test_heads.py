@@ -5,6 +5,7 @@ from scipy.optimize import minimize
 
 from gfucb.errors import InvalidInputError
 from gfucb.functions import HeadEllipsoid, HeadPenalty, HeadStatistics
+from gfucb.functions.task_rows import TaskRows
 from gfucb.linalg import ridge_cholesky
 from gfucb.seeding import random_stream
 
@@ -98,7 +99,7 @@ def ellipsoid(seed: int, norm_bound: float | None = None) -> tuple[HeadEllipsoid
     heads = statistics.heads(HeadPenalty(0.5, norm_bound))
     directions = torch.randn(3, 4, generator=random_stream(seed, "g"), dtype=torch.float64)
     cholesky = ridge_cholesky(statistics.grams, 0.5)
-    return HeadEllipsoid(heads, cholesky, 1.7, norm_bound), directions
+    return HeadEllipsoid(heads, TaskRows(cholesky), 1.7, norm_bound), directions
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gfucb.agents.memory import Floats, StageMemory
 from gfucb.functions import HeadEllipsoid, HeadStatistics, Representation, features_of
+from gfucb.functions.task_rows import TaskRows
 from gfucb.linalg import cholesky_solve, ridge_cholesky
 
 Ellipsoids = list[tuple[Representation, HeadEllipsoid]]
@@ -115,7 +116,7 @@ class FiniteStage:
 
     def statistics(self, member: int) -> HeadStatistics:
         """Those of one member."""
-        return HeadStatistics(self.grams[member], self.moments[member])
+        return HeadStatistics(TaskRows(self.grams[member]), self.moments[member])
 
     def ellipsoids(self, center: int, squared_radius: float) -> Ellipsoids:
         """The heads that the set around the fit of `center` leaves on each member.
@@ -135,7 +136,7 @@ class FiniteStage:
         left[center] = squared_radius
         heads[center] = self.anchors[center]
         return [
-            (member, HeadEllipsoid(heads[index], self.cholesky[index], left[index]))
+            (member, HeadEllipsoid(heads[index], TaskRows(self.cholesky[index]), left[index]))
             for index, member in enumerate(self.members)
             if left[index] >= 0
         ]

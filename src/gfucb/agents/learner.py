@@ -33,6 +33,7 @@ from gfucb.functions.diagonals import (
 )
 from gfucb.functions.gradients import WeightSketch
 from gfucb.functions.networks import default_network
+from gfucb.functions.task_rows import TaskRows
 from gfucb.seeding import random_stream
 
 # Inputs beyond this are refused by the default network, which expects them around one.
@@ -125,16 +126,8 @@ class Learner:
                     more = statistics_of(self.sketch, center, inputs, tasks)
                     tangents = tangents.plus(more)
                 targets = self._told(rewards, size_before) - self.offset
-                rewarded, places = tasks.unique(return_inverse=True)
-                if len(tasks) == len(rewarded) == self.num_tasks:
-                    order = places.argsort()
-                    statistics = statistics.plus_one_each(features[order], targets[order])
-                    heads = statistics.heads(self.penalty)
-                else:
-                    news = HeadStatistics.of(features, places, targets, len(rewarded))
-                    statistics = statistics.plus_at(rewarded, news)
-                    changed = statistics.taken(rewarded).heads(self.penalty)
-                    heads = center.heads.index_copy(0, rewarded, changed)
+                statistics, rewarded = statistics.after(features, tasks, targets)
+                heads = statistics.heads_solved_at(rewarded, self.penalty, center.heads)
                 self._keep(center.with_heads(heads), data, statistics, tangents)
                 self._surprise = surprise
         except BaseException:
@@ -254,7 +247,8 @@ class Learner:
         data.append(state["data.tasks"], inputs, state["data.targets"])
         representation = self._restored_representation(center.representation, state)
         statistics = HeadStatistics(
-            state["statistics.grams"].to(self.device), state["statistics.moments"].to(self.device)
+            TaskRows(state["statistics.grams"].to(self.device)),
+            state["statistics.moments"].to(self.device),
         )
         heads = state["heads"].to(self.device)
         if heads.shape != center.heads.shape:

@@ -181,16 +181,16 @@ class StageFit:
             )
             found = [(member, unbounded.ellipsoid(member)) for member in known.members]
             return Fitted(center, statistics, [(m, e) for m, e in found if e is not None])
-        cholesky = statistics.cholesky(penalty.ridge)
-        only = HeadEllipsoid(center.heads, cholesky, squared_radius)
+        factors = statistics.factors(penalty.ridge)
+        only = HeadEllipsoid(center.heads, factors, squared_radius)
         return Fitted(center, statistics, [(center.representation, only)])
 
     def without_data(self, example: Tensor, squared_radius: float) -> Fitted:
         """What is believed before the first sample, for inputs like `example` [1, *input]."""
         start, known = self.start(example), self.settings.representation_class
         statistics = HeadStatistics.empty(*start.heads.shape)
-        cholesky = statistics.cholesky(self.settings.penalty.ridge)
-        ellipsoid = HeadEllipsoid(start.heads, cholesky, squared_radius)
+        factors = statistics.factors(self.settings.penalty.ridge)
+        ellipsoid = HeadEllipsoid(start.heads, factors, squared_radius)
         members = known.members if isinstance(known, FiniteClass) else [start.representation]
         return Fitted(start, statistics, [(member, ellipsoid) for member in members])
 

@@ -17,6 +17,7 @@ from gfucb.functions.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.functions.multihead import MultiheadFunction, features_of
 from gfucb.functions.representations import Representation
 from gfucb.functions.tangents import Arrowhead, TangentStatistics
+from gfucb.functions.task_rows import TaskRows
 from gfucb.linalg import cholesky_solve, task_sums
 
 # Sums of squares are trusted to this share of their size.
@@ -111,22 +112,22 @@ class ConfidenceSet:
                 "got ridge = 0; give the confidence set a positive ridge"
             )
         if representation is None or representation is self.center.representation:
-            cholesky = self._statistics_of_center.cholesky(self.ridge)
-            return self._ellipsoid(self.center.heads, cholesky, self.squared_radius)
+            factors = self._statistics_of_center.factors(self.ridge)
+            return self._ellipsoid(self.center.heads, factors, self.squared_radius)
 
         features = features_of(representation, self.data.inputs)
         tasks, values = self.data.tasks, self._center_values - self.center.offset
         statistics = self._statistics(features)
-        cholesky = statistics.cholesky(self.ridge)
+        factors = statistics.factors(self.ridge)
         anchor = self._anchor_of(statistics)
         moments = task_sums(features * values[:, None], tasks, self.data.num_tasks)
-        heads = cholesky_solve(cholesky, moments + self.ridge * anchor)
+        heads = cholesky_solve(factors.whole, moments + self.ridge * anchor)
         rest = ((features * heads[tasks]).sum(-1) - values).square().sum()
         rest = rest + self.ridge * (heads - anchor).square().sum()
         left = self.squared_radius - float(rest)
         if left < 0:
             return None
-        ellipsoid = self._ellipsoid(heads, cholesky, left)
+        ellipsoid = self._ellipsoid(heads, factors, left)
         return None if ellipsoid.is_empty else ellipsoid
 
     def arrowhead(self, sketch: WeightSketch, trust: float) -> Arrowhead:
@@ -190,8 +191,8 @@ class ConfidenceSet:
             best = best.maximum(values)
         return self.center.clip(self.center.offset + sign * best)
 
-    def _ellipsoid(self, heads: Tensor, cholesky: Tensor, squared_radius: float) -> HeadEllipsoid:
-        return HeadEllipsoid(heads, cholesky, squared_radius, self.head_norm_bound)
+    def _ellipsoid(self, heads: Tensor, factors: TaskRows, squared_radius: float) -> HeadEllipsoid:
+        return HeadEllipsoid(heads, factors, squared_radius, self.head_norm_bound)
 
     def _statistics(self, features: Tensor) -> HeadStatistics:
         targets = self.data.targets - self.center.offset

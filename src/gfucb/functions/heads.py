@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gfucb.errors import InvalidInputError
+from gfucb.functions.task_rows import TaskRows
 from gfucb.linalg import (
     cholesky_solve,
     inverse_squared_norms,
@@ -43,19 +44,24 @@ class HeadStatistics:
     """All that least squares needs to know of a task's data once phi is fixed.
 
     Attributes:
-        grams: sum of phi(x) phi(x)^T, [task, feature, feature].
+        matrices: sum of phi(x) phi(x)^T, [task, feature, feature].
         moments: sum of phi(x) (reward - offset), [task, feature].
     """
 
-    grams: Tensor
+    matrices: TaskRows
     moments: Tensor
-    _factors: dict[tuple[float, bool], Tensor] = field(default_factory=dict, repr=False)
+    _factors: dict[tuple[float, bool], TaskRows] = field(default_factory=dict, repr=False)
+
+    @property
+    def grams(self) -> Tensor:
+        """The matrices as one tensor."""
+        return self.matrices.whole
 
     @classmethod
     def of(cls, features: Tensor, tasks: Tensor, targets: Tensor, num_tasks: int) -> HeadStatistics:
         """Statistics of features [n, feature], tasks [n], targets less the offset [n]."""
         return cls(
-            task_grams(features, tasks, num_tasks),
+            TaskRows(task_grams(features, tasks, num_tasks)),
             task_sums(features * targets[:, None], tasks, num_tasks),
         )
 
@@ -65,47 +71,65 @@ class HeadStatistics:
     ) -> HeadStatistics:
         """The statistics of no data at all."""
         moments = torch.zeros(num_tasks, feature_dim, dtype=torch.float64, device=device)
-        return cls(moments.new_zeros(num_tasks, feature_dim, feature_dim), moments)
+        return cls(TaskRows(moments.new_zeros(num_tasks, feature_dim, feature_dim)), moments)
 
     def plus(self, other: HeadStatistics) -> HeadStatistics:
         """Statistics of both data sets together: they add up."""
-        return HeadStatistics(self.grams + other.grams, self.moments + other.moments)
+        return HeadStatistics(TaskRows(self.grams + other.grams), self.moments + other.moments)
+
+    def after(
+        self, features: Tensor, tasks: Tensor, targets: Tensor
+    ) -> tuple[HeadStatistics, Tensor]:
+        """Statistics with samples [n, feature], [n], [n] added, and the tasks that have changed."""
+        changed, places = tasks.unique(return_inverse=True)
+        if len(tasks) == len(changed) == len(self.moments):
+            order = places.argsort()
+            return self.plus_one_each(features[order], targets[order]), changed
+        news = HeadStatistics.of(features, places, targets, len(changed))
+        return self.plus_at(changed, news), changed
 
     def plus_one_each(self, features: Tensor, targets: Tensor) -> HeadStatistics:
         """Statistics after one more sample of every task: [task, feature], [task].
 
         The same as `plus`, without matrices of the news: with many tasks memory is what costs.
         """
-        return HeadStatistics(
-            torch.addcmul(self.grams, features[:, :, None], features[:, None, :]),
-            torch.addcmul(self.moments, features, targets[:, None]),
-        )
+        grams = torch.addcmul(self.grams, features[:, :, None], features[:, None, :])
+        moments = torch.addcmul(self.moments, features, targets[:, None])
+        return HeadStatistics(TaskRows(grams), moments)
 
     def plus_at(self, tasks: Tensor, other: HeadStatistics) -> HeadStatistics:
         """Statistics with `other` added, that of these tasks [n] only, each of them once.
 
-        Factors of other tasks are kept: rewards of a few tasks cost nothing for the rest.
+        Matrices and factors of other tasks are kept: rewards of a few cost nothing for the rest.
         """
-        grams = self.grams.index_add(0, tasks, other.grams)
-        factors = {}
-        for (ridge, is_checked), factor in self._factors.items():
-            changed = ridge_cholesky(grams[tasks], ridge, is_checked=is_checked)
-            # By columns, as fresh factors lie: in another order solves round differently, and a
-            # restored agent would not go on to the last bit.
-            factors[ridge, is_checked] = factor.mT.index_copy(0, tasks, changed.mT).mT
-        return HeadStatistics(grams, self.moments.index_add(0, tasks, other.moments), factors)
+        grams = self.matrices[tasks] + other.grams
+        return HeadStatistics(
+            self.matrices.replaced(tasks, grams),
+            self.moments.index_add(0, tasks, other.moments),
+            {
+                (ridge, is_checked): factors.replaced(
+                    tasks, ridge_cholesky(grams, ridge, is_checked=is_checked)
+                )
+                for (ridge, is_checked), factors in self._factors.items()
+            },
+        )
 
     def taken(self, tasks: Tensor) -> HeadStatistics:
         """Statistics of these tasks [n] only, in this order."""
-        factors = {key: factor[tasks] for key, factor in self._factors.items()}
-        return HeadStatistics(self.grams[tasks], self.moments[tasks], factors)
+        factors = {key: TaskRows(factors[tasks]) for key, factors in self._factors.items()}
+        return HeadStatistics(TaskRows(self.matrices[tasks]), self.moments[tasks], factors)
 
-    def cholesky(self, ridge: float, *, is_checked: bool = True) -> Tensor:
+    def factors(self, ridge: float, *, is_checked: bool = True) -> TaskRows:
         """Lower factors of gram + ridge I, [task, feature, feature], computed once."""
         key = (ridge, is_checked)
         if key not in self._factors:
-            self._factors[key] = ridge_cholesky(self.grams, ridge, is_checked=is_checked)
+            found = ridge_cholesky(self.grams, ridge, is_checked=is_checked)
+            self._factors[key] = TaskRows(found)
         return self._factors[key]
+
+    def cholesky(self, ridge: float, *, is_checked: bool = True) -> Tensor:
+        """The factors as one tensor."""
+        return self.factors(ridge, is_checked=is_checked).whole
 
     def heads(self, penalty: HeadPenalty, *, is_checked: bool = True) -> Tensor:
         """argmin_w |Phi w - y|^2 + ridge |w|^2 (and |w| <= norm_bound): [task, feature].
@@ -126,6 +150,12 @@ class HeadStatistics:
             )
         return cholesky_solve(ridge_cholesky(self.grams, ridges.unsqueeze(-1)), self.moments)
 
+    def heads_solved_at(self, tasks: Tensor, penalty: HeadPenalty, heads: Tensor) -> Tensor:
+        """The heads [task, feature], with those of these tasks [n] made anew."""
+        if len(tasks) == len(heads):
+            return self.heads(penalty)
+        return heads.index_copy(0, tasks, self.taken(tasks).heads(penalty))
+
 
 @dataclass(frozen=True, eq=False)
 class HeadEllipsoid:
@@ -135,15 +165,20 @@ class HeadEllipsoid:
 
     Attributes:
         centers: [task, feature].
-        cholesky: L_i, lower factors, [task, feature, feature].
+        factors: L_i, lower triangles, [task, feature, feature].
         squared_radius: what is left for the heads, >= 0.
         norm_bound: additionally |w_i| <= norm_bound, or None.
     """
 
     centers: Tensor
-    cholesky: Tensor
+    factors: TaskRows
     squared_radius: float
     norm_bound: float | None = None
+
+    @property
+    def cholesky(self) -> Tensor:
+        """The factors as one tensor."""
+        return self.factors.whole
 
     def center_values(self, features: Tensor, tasks: Tensor) -> Tensor:
         """<centers[task], phi>: [entry, action, feature], [entry] -> [entry, action]."""
@@ -151,8 +186,8 @@ class HeadEllipsoid:
 
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """phi^T V_task^-1 phi: [entry, action, feature], [entry] -> [entry, action]."""
-        everyone = torch.arange(len(self.cholesky), device=tasks.device)
-        factors = self.cholesky if torch.equal(tasks, everyone) else self.cholesky[tasks]
+        everyone = torch.arange(len(self.factors), device=tasks.device)
+        factors = self.cholesky if torch.equal(tasks, everyone) else self.factors[tasks]
         return inverse_squared_norms(factors, features)
 
     def farthest_heads(self, directions: Tensor) -> Tensor:
@@ -174,7 +209,7 @@ class HeadEllipsoid:
         asked = directions.any(-1).nonzero().squeeze(1)
         if len(asked) == len(directions):
             return cholesky_solve(self.cholesky, directions)
-        reach = cholesky_solve(self.cholesky[asked], directions[asked])
+        reach = cholesky_solve(self.factors[asked], directions[asked])
         return torch.zeros_like(directions).index_copy(0, asked, reach)
 
     def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
@@ -217,7 +252,7 @@ class HeadEllipsoid:
         """sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) of heads [task, feature]."""
         steps = heads - self.centers
         moved = steps.any(-1).nonzero().squeeze(1)
-        factors = self.cholesky if len(moved) == len(steps) else self.cholesky[moved]
+        factors = self.cholesky if len(moved) == len(steps) else self.factors[moved]
         return float((factors.mT @ steps[moved].unsqueeze(-1)).square().sum())
 
 
