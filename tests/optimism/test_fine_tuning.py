@@ -40,6 +40,16 @@ def test_a_function_whose_features_ran_away_is_infinitely_far():
     assert not confidence_set.contains(wild)
 
 
+@pytest.mark.parametrize("bound", [None, 5.0])
+@pytest.mark.parametrize("rate", [1.0, 1e20])
+def test_steps_that_run_away_end_with_the_last_numbers_there_were(rate, bound):
+    confidence_set, menu = linear_case(0)
+    bounded = replace(confidence_set, head_norm_bound=bound, ridge=1.0)
+    wild = replace(FineTuning.literal_sum(30), learning_rate=rate)(bounded, menu)
+    assert wild.values.isfinite().all()
+    assert wild.violation > 1
+
+
 def linear_case(seed: int, module: nn.Module | None = None, num_samples: int = 30):
     """Ordinary linear regression, as a network: the exact answer is an ellipsoid's.
 

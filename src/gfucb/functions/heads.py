@@ -140,6 +140,8 @@ class HeadStatistics:
         bound = penalty.norm_bound
         if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
             return heads
+        if not is_checked and not bool(self.grams.isfinite().all()):
+            return torch.full_like(heads, torch.nan)  # they have no eigenvalues
         # Where the bound binds, the minimiser is that of a larger ridge. That ridge is found
         # without gradients: those of eigenvectors do not exist where eigenvalues are equal.
         with torch.no_grad():
@@ -148,7 +150,8 @@ class HeadStatistics:
             ridges = penalty.ridge + norm_bound_multipliers(
                 eigenvalues.clamp_min(0) + penalty.ridge, rotated, bound
             )
-        return cholesky_solve(ridge_cholesky(self.grams, ridges.unsqueeze(-1)), self.moments)
+        factors = ridge_cholesky(self.grams, ridges.unsqueeze(-1), is_checked=is_checked)
+        return cholesky_solve(factors, self.moments)
 
     def heads_solved_at(self, tasks: Tensor, penalty: HeadPenalty, heads: Tensor) -> Tensor:
         """The heads [task, feature], with those of these tasks [n] made anew."""

@@ -134,7 +134,6 @@ class FineTuning:
             optimiser.step()
             if confidence_set.head_norm_bound is not None:
                 shorten(iterate.heads, confidence_set.head_norm_bound)
-            _replace_where(~is_alive, iterate.weights, previous)
 
         # With a norm bound heads are found by search, which does look at the device.
         is_bounded = confidence_set.head_norm_bound is not None
