@@ -1,5 +1,6 @@
 """The paper's fine-tuning: where it can be checked exactly, and where it cannot hold."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import nn
 
 from gfucb import (
+    GFUCB,
     AdamFit,
     ConfidenceSet,
     FineTuning,
@@ -18,6 +20,7 @@ from gfucb import (
     MultiheadFunction,
     MultitaskDataset,
     NeuralRepresentation,
+    VariableProjection,
 )
 from gfucb.checks import check_optimism_solver
 from gfucb.environments import ImageBandit, load_digits
@@ -208,3 +211,27 @@ def test_the_stable_version_stays_inside_and_hopes(digits_at_round_200):
     assert stable.violation == 0
     assert confidence_set.contains(stable.function)
     assert total(stable) > total(Greedy()(confidence_set, menu)) + 0.1
+
+
+def choice_on(device: str, preset: Callable[[int], FineTuning]) -> torch.Tensor:
+    """The values a fine-tuned agent hopes for, all of it in double precision."""
+    generator = random_stream(0, "on a device")
+    module = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+    for weights in module.parameters():
+        weights.data = 0.5 * torch.randn(weights.shape, generator=generator, dtype=torch.float64)
+    agent = GFUCB(
+        3, module, fit=VariableProjection(steps=0), optimism=preset(10), device=device, seed=0
+    )
+    inputs, rewards = (torch.rand(*s, generator=generator) for s in ((60, 4), (60,)))
+    agent.learn(torch.arange(60) % 3, inputs.double(), rewards)
+    agent.decide(torch.rand(3, 5, 4, generator=generator).double())
+    assert agent.last_choice is not None
+    return agent.last_choice.values.cpu()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(
+    "preset", [FineTuning.stable, FineTuning.literal_sum, FineTuning.literal_mean]
+)
+def test_recorded_on_a_gpu_it_ends_where_it_does_on_a_cpu(preset):
+    torch.testing.assert_close(choice_on("cuda", preset), choice_on("cpu", preset), rtol=1e-6)
