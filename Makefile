@@ -9,7 +9,7 @@ SOURCES := src tests
 .PHONY: help demo test check format clean
 
 help:
-	@echo "make demo    install, then GFUCB against its baselines on handwritten digits (about 2 minutes)"
+	@echo "make demo    install, then GFUCB against its baselines on handwritten digits (about 3 minutes)"
 	@echo "make test    install, then every check and every test"
 	@echo "make check   install, then lint, formatting, types and import layers only"
 	@echo "make format  install, then rewrite the sources in the house format"
