@@ -444,7 +444,9 @@ def test_next_observations_teach_the_representation():
             representation=NeuralClass(small_network(6, 2)),
             next_targets=next_targets,
             ridge=1.0,
-            fit=gfucb.VariableProjection(steps=100, learning_rate=1e-2),
+            fit=gfucb.VariableProjection(
+                steps=30, most_steps=30, learning_rate=1e-2, samples_at_full_rate=0
+            ),
         )
         representation = agent.plans[0].center.representation
         phi = representation(inputs.flatten(0, 1)).detach().double().numpy()
@@ -452,7 +454,8 @@ def test_next_observations_teach_the_representation():
         sign = 2.0 * kind.flatten().numpy() - 1.0
         fitted = design @ np.linalg.lstsq(design, sign, rcond=None)[0]
         unexplained[next_targets] = np.mean((sign - fitted) ** 2)
-    assert unexplained[4] < 0.5 < unexplained[0]
+    assert unexplained[4] < 0.25
+    assert unexplained[0] > 0.5
 
 
 # -- Doors ---------------------------------------------------------------------------------------
