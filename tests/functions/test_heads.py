@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -138,3 +140,19 @@ def test_norm_bounded_farthest_heads_equal_a_general_purpose_solver(seed):
         options={"maxiter": 500, "ftol": 1e-12},
     )
     assert float((directions * best).sum()) == pytest.approx(-result.fun, rel=1e-5)
+
+
+@pytest.mark.parametrize("squared_radius", [1e-12, 1e-3, 1.7])
+@pytest.mark.parametrize("seed", range(3))
+def test_norm_bounded_farthest_heads_lie_on_the_inner_side_of_the_border(seed, squared_radius):
+    shape, directions = ellipsoid(seed, 0.5)
+    shape = replace(shape, squared_radius=squared_radius)
+    distance = shape.squared_distance(shape.farthest_heads(directions))
+    assert squared_radius * (1 - 1e-6) <= distance <= squared_radius * (1 + 1e-12)
+
+
+def test_where_the_ellipsoid_does_not_bind_heads_go_as_far_as_the_norm_lets_them():
+    shape, directions = ellipsoid(0, 0.5)
+    best = replace(shape, squared_radius=1e6).farthest_heads(directions)
+    expected = 0.5 * directions / directions.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(best, expected, rtol=1e-6, atol=1e-8)

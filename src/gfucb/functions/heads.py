@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from gfucb.errors import InvalidInputError
@@ -19,6 +21,8 @@ from gfucb.linalg import (
     task_sums,
 )
 
+# Logarithms of multipliers are looked for up to this size, in strides.
+LARGEST_LOGARITHM, STRIDE = 28.0, 3.0
 # Leave-one-out residuals are divided by 1 - leverage, but never by less than this.
 SMALLEST_LEFT_OUT = 1e-3
 
@@ -216,39 +220,48 @@ class HeadEllipsoid:
         return torch.zeros_like(directions).index_copy(0, asked, reach)
 
     def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
-        """Bisection on the multiplier of the ellipsoid; each step solves the tasks apart.
+        """The same with the bound: the root of the distance as a function of the multiplier."""
+        heads_for = self._bounded_heads(directions, norm_bound)
 
-        For a multiplier m, max <g, w> - m |w - c|^2_V over |w| <= D is a norm-bounded problem
-        with matrix m V and moment g/2 + m V c. The distance falls as m grows.
+        def excess(logarithm: float) -> float:
+            return self.squared_distance(heads_for(math.exp(logarithm))) - self.squared_radius
+
+        # The distance falls as the multiplier grows: go in strides until the border is passed.
+        place, stride = 0.0, STRIDE if excess(0.0) > 0 else -STRIDE
+        while (excess(place) > 0) == (stride > 0):
+            if abs(place) > LARGEST_LOGARITHM:  # the ellipsoid does not bind, or is a point
+                return heads_for(math.exp(place))
+            place += stride
+        root, step = float(brentq(excess, place - stride, place, xtol=1e-13)), 1e-13
+        while excess(root) > 0 and root < LARGEST_LOGARITHM:  # to the inner side of the border
+            root, step = root + step, 2 * step
+        return heads_for(math.exp(root))
+
+    def _bounded_heads(self, directions: Tensor, norm_bound: float) -> Callable[[float], Tensor]:
+        """For a multiplier m, argmax <g, w> - m |w - c|^2_V over |w| <= D, task by task.
+
+        That is a norm-bounded problem with matrix m V and moment g / 2 + m V c.
         """
-        precision = self.cholesky @ self.cholesky.transpose(-1, -2)
+        precision = self.cholesky @ self.cholesky.mT
         eigenvalues, basis = torch.linalg.eigh(precision)
         pull = (precision @ self.centers.unsqueeze(-1)).squeeze(-1)
 
         def heads_for(multiplier: float) -> Tensor:
             moments = directions / 2 + multiplier * pull
-            rotated = (basis.transpose(-1, -2) @ moments.unsqueeze(-1)).squeeze(-1)
+            rotated = (basis.mT @ moments.unsqueeze(-1)).squeeze(-1)
             scaled = multiplier * eigenvalues
             scaled = scaled + norm_bound_multipliers(scaled, rotated, norm_bound)
             return (basis @ (rotated / scaled).unsqueeze(-1)).squeeze(-1)
 
-        low, high = 0.0, 1.0
-        while self.squared_distance(heads_for(high)) > self.squared_radius and high < 1e12:
-            low, high = high, 2 * high
-        for _ in range(60):
-            middle = (low + high) / 2
-            if self.squared_distance(heads_for(middle)) > self.squared_radius:
-                low = middle
-            else:
-                high = middle
-        return heads_for(high)
+        return heads_for
 
     @property
     def is_empty(self) -> bool:
         """Whether no heads satisfy both the ellipsoid and the norm bound."""
         if self.norm_bound is None or float(self.centers.norm(dim=-1).max()) <= self.norm_bound:
             return False
-        nearest = self._farthest_bounded_heads(torch.zeros_like(self.centers), self.norm_bound)
+        # Without a direction every multiplier gives the nearest heads.
+        nearest = self._bounded_heads(torch.zeros_like(self.centers), self.norm_bound)(1.0)
         return self.squared_distance(nearest) > self.squared_radius * (1 + 1e-9)
 
     def squared_distance(self, heads: Tensor) -> float:
