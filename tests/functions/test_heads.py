@@ -41,6 +41,22 @@ def test_a_sample_of_every_task_is_added_as_any_samples_are():
     torch.testing.assert_close(after.moments, expected.moments)
 
 
+@pytest.mark.parametrize("tasks", [[2, 0, 1], [2, 0], [1, 1, 0, 1]])
+def test_samples_in_any_order_are_added_to_their_tasks(tasks):
+    features, owners, targets = problem(0, num_samples=40)
+    before = HeadStatistics.of(features, owners, targets, 3)
+    penalty = HeadPenalty(0.7)
+    more, _, new_targets = problem(1, num_samples=len(tasks))
+    new_owners = torch.tensor(tasks)
+    after, changed = before.after(more, new_owners, new_targets)
+    expected = before.plus(HeadStatistics.of(more, new_owners, new_targets, 3))
+    assert changed.tolist() == sorted(set(tasks))
+    torch.testing.assert_close(after.grams, expected.grams)
+    torch.testing.assert_close(after.moments, expected.moments)
+    heads = after.heads_solved_at(changed, penalty, before.heads(penalty))
+    torch.testing.assert_close(heads, expected.heads(penalty))
+
+
 def test_rewards_of_a_few_tasks_change_their_statistics_and_factors_only():
     features, tasks, targets = problem(0, num_samples=40)
     before = HeadStatistics.of(features, tasks, targets, 3)
@@ -156,3 +172,18 @@ def test_where_the_ellipsoid_does_not_bind_heads_go_as_far_as_the_norm_lets_them
     best = replace(shape, squared_radius=1e6).farthest_heads(directions)
     expected = 0.5 * directions / directions.norm(dim=1, keepdim=True)
     torch.testing.assert_close(best, expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_set_is_empty_where_its_ellipsoid_does_not_reach_the_norm_bound(seed):
+    shape, _ = ellipsoid(seed)
+    assert not shape.is_empty
+    far = replace(shape, centers=shape.centers + 2.0, norm_bound=0.5)
+
+    def distance(w):
+        return far.squared_distance(torch.tensor(w).reshape(3, 4))
+
+    inside = {"type": "ineq", "fun": lambda w: 0.25 - np.square(w).reshape(3, 4).sum(1)}
+    nearest = minimize(distance, np.zeros(12), constraints=[inside], method="SLSQP", tol=1e-12)
+    assert replace(far, squared_radius=nearest.fun * 0.999).is_empty
+    assert not replace(far, squared_radius=nearest.fun * 1.001).is_empty
