@@ -7,8 +7,8 @@ import pytest
 from gfucb.agents.saving import write_state
 from gfucb.errors import RunFolderError
 from gfucb.experiments.reproductions.driver import Options, Progress, make, reproduce
-from gfucb.experiments.reproductions.fig1 import FIG1, best_epsilon
-from gfucb.experiments.reproductions.fig1_rows import Line, pieces
+from gfucb.experiments.reproductions.fig1 import FIG1
+from gfucb.experiments.reproductions.fig1_rows import Line, best_epsilon, pieces
 
 LINES = {
     Line("gfucb", 10): 10.0,

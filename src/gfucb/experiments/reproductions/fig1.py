@@ -9,56 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
 from scipy import stats
 
-from gfucb.experiments.figures import STYLE
-from gfucb.experiments.reproductions.drawing import label_ends, plain_numbers
 from gfucb.experiments.reproductions.driver import Options, Reproduction, Verdict
+from gfucb.experiments.reproductions.fig1_figure import figure_of
 from gfucb.experiments.reproductions.fig1_rows import (
-    EPSILONS,
     GROUP_SIZES,
     HEADLINE,
     Line,
+    best_epsilon,
+    final_regrets,
+    in_common,
+    of_line,
     pieces,
     sizes_of,
 )
 from gfucb.experiments.summary import half_width
 from gfucb.seeding import random_stream
-
-
-def _of(rows: pd.DataFrame, line: Line) -> pd.DataFrame:
-    """The rows of a curve, as far as all its seeds have come."""
-    return _in_common(
-        rows[
-            (rows["agent"] == line.agent)
-            & (rows["group_size"] == line.group_size)
-            & (rows["num_actions"] == line.num_actions)
-            & (rows["epsilon"] == line.epsilon)
-        ]
-    )
-
-
-def _in_common(own: pd.DataFrame) -> pd.DataFrame:
-    """The rows of rounds that every seed has reached: runs under way may differ."""
-    return own[own["round"] <= own.groupby("seed")["round"].max().min()]
-
-
-def final_regrets(rows: pd.DataFrame, line: Line, at: int | None = None) -> pd.Series:
-    """The cumulative regret of a task at the end, or in round `at`, by seed."""
-    own = _of(rows, line)
-    last = own[own["round"] == (own["round"].max() if at is None else at)]
-    return last.set_index("seed")["regret"].sort_index()
-
-
-def best_epsilon(rows: pd.DataFrame) -> float:
-    """The one of the grid with the least regret on these very seeds: the baseline's best case."""
-    means = {e: final_regrets(rows, Line("eps-greedy", 1, epsilon=e)).mean() for e in EPSILONS}
-    known = {e: mean for e, mean in means.items() if np.isfinite(mean)}
-    return min(known, key=known.__getitem__) if known else EPSILONS[-1]
 
 
 def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
@@ -123,7 +90,7 @@ def _paired(rows: pd.DataFrame, first: Line, second: Line) -> pd.DataFrame:
 
 
 def _last_round(rows: pd.DataFrame, line: Line) -> int:
-    return int(_of(rows, line)["round"].max())
+    return int(of_line(rows, line)["round"].max())
 
 
 def _below(rows: pd.DataFrame, lower: Line, upper: Line) -> Verdict | None:
@@ -178,135 +145,6 @@ def _mean(values: pd.Series) -> str:
     return f"{array.mean():.3g}{spread}"
 
 
-STYLES: dict[Line, tuple[str, str, str]] = {
-    Line("eps-greedy", 1, epsilon=0.1): ("#009e73", "-", "ε-greedy alone (0.1)"),
-    Line("gfucb", 1): ("#f0a860", "-", "GFUCB, M = 1"),
-    Line("gfucb", 5): ("#e67f1f", "-", "GFUCB, M = 5"),
-    Line("gfucb", 10): ("#b84a00", "-", "GFUCB, M = 10"),
-    Line("gfucb", 100, num_tasks=100): ("#5e2300", "-", "GFUCB, M = 100"),
-    Line("greedy"): ("#0072b2", "--", "multitask greedy, M = 10"),
-    Line("paper"): ("#cc79a7", "-", "the paper's procedure, M = 10"),
-    Line("literal-sum"): ("#cc79a7", ":", "as printed (sum), M = 10"),
-    Line("literal-mean"): ("#cc79a7", "--", "as printed (mean), M = 10"),
-    Line("oracle-ucb", 1): ("#222222", ":", "oracle UCB"),
-}
-
-
-def _figure(rows: pd.DataFrame) -> Figure:
-    with rc_context(STYLE):
-        figure = Figure(figsize=(11.6, 4.6), layout="constrained")
-        curves, by_actions, cost = figure.subplots(1, 3, width_ratios=[2.1, 1, 1.1])
-        _draw_curves(curves, rows)
-        _draw_actions(by_actions, rows)
-        _draw_cost(cost, rows)
-        return figure
-
-
-def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
-    styles = dict(STYLES)
-    best = Line("eps-greedy", 1, epsilon=best_epsilon(rows))
-    if best not in styles:
-        styles[best] = ("#009e73", "--", f"ε-greedy alone ({best.epsilon:g}, best)")
-    ends, early = {}, []
-    last = int(rows["round"].max())
-    for line, (colour, dashes, words) in styles.items():
-        table = _of(rows, line).pivot(index="round", columns="seed", values="regret")
-        if table.empty:
-            continue
-        mean = table.mean(axis=1)
-        axes.plot([0, *table.index], [0.0, *mean], dashes, color=colour, lw=1.9)
-        if table.shape[1] > 1:
-            spread = table.apply(lambda values: half_width(values.dropna().to_numpy(float)), axis=1)
-            axes.fill_between(
-                table.index, mean - spread, mean + spread, color=colour, alpha=0.18, lw=0
-            )
-        if mean.index[-1] == last:
-            ends[words] = (float(mean.iloc[-1]), colour)
-        else:
-            early.append((words, mean, colour))
-    axes.set(xlabel="steps", ylabel="cumulative regret of a task")
-    axes.set_xlim(0, last)
-    # What ends early may run away: it leaves the picture rather than making it small.
-    top = 1.12 * max((end for end, _ in ends.values()), default=1.0)
-    axes.set_ylim(0, top)
-    label_ends(axes, ends)
-    for words, mean, colour in early:
-        _label_where_it_leaves(axes, words, mean, colour, top)
-    axes.set_title("ten tasks in groups of M, K = 10; mean and 95% band", fontsize=10)
-
-
-def _label_where_it_leaves(
-    axes: Axes, words: str, mean: pd.Series, colour: str, top: float
-) -> None:
-    """Name a curve at its last point, or where it leaves the picture."""
-    outside = mean[mean > top]
-    if len(outside):
-        place, offset = (float(outside.index[0]), top), (4, -12)
-    else:
-        place, offset = (float(mean.index[-1]), float(mean.iloc[-1])), (5, -2)
-    axes.annotate(
-        words,
-        place,
-        offset,
-        textcoords="offset points",
-        color=colour,
-        fontsize=8.5,
-        va="center",
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
-    )
-
-
-def _draw_actions(axes: Axes, rows: pd.DataFrame) -> None:
-    """Final regret against M for every number of actions."""
-    shades = {10: "#b84a00", 5: "#0072b2", 2: "#009e73"}
-    for num_actions, colour in shades.items():
-        points = [
-            (size, final_regrets(rows, Line("gfucb", size, num_actions)).to_numpy(float))
-            for size in GROUP_SIZES
-        ]
-        points = [(size, values) for size, values in points if len(values)]
-        if not points:
-            continue
-        sizes = [size for size, _ in points]
-        means = [values.mean() for _, values in points]
-        spreads = [half_width(values) for _, values in points]
-        axes.errorbar(
-            sizes,
-            means,
-            yerr=spreads,
-            fmt="o-",
-            color=colour,
-            capsize=3,
-            label=f"K = {num_actions}",
-        )
-    axes.set(xlabel="tasks that share, M", ylabel="final regret of a task", ylim=(0, None))
-    axes.set_xticks(list(GROUP_SIZES))
-    if axes.has_data():
-        axes.legend(frameon=False)
-    axes.set_title("by number of actions", fontsize=10)
-
-
-def _draw_cost(axes: Axes, rows: pd.DataFrame) -> None:
-    """Final regret against the wall time of a run."""
-    for line, (colour, dashes, _) in STYLES.items():
-        values = final_regrets(rows, line).to_numpy(float)
-        if len(values):
-            marker = {"-": "o", "--": "s", ":": "v"}[dashes]
-            axes.plot(_seconds(rows, line), values.mean(), marker, color=colour, ms=7)
-    axes.set(xscale="log", yscale="log")
-    axes.set(xlabel="seconds a run of 10 tasks", ylabel="final regret of a task")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    plain_numbers(axes, x=True, y=True)
-    axes.margins(x=0.15)
-    axes.set_title("what it costs (same colours)", fontsize=10)
-
-
-def _seconds(rows: pd.DataFrame, line: Line) -> float:
-    own = _of(rows, line)
-    ends = own[own["round"] == own["round"].max()]
-    return float(ends["seconds"].mean())
-
-
 def _table(rows: pd.DataFrame) -> str:
     """Regret and wall time of every curve with ten actions."""
     lines = [
@@ -316,7 +154,7 @@ def _table(rows: pd.DataFrame) -> str:
     ten = rows[rows["num_actions"] == HEADLINE]
     for key, own in ten.groupby(["agent", "epsilon", "group_size"], sort=False):
         agent, epsilon, group_size = str(key[0]), float(str(key[1])), key[2]
-        shared = _in_common(own)
+        shared = in_common(own)
         last = int(shared["round"].max())
         ends = shared[shared["round"] == last]
         words = f"{NAMES[agent]} ({epsilon:g})" if epsilon else NAMES[agent]
@@ -365,7 +203,7 @@ FIG1 = Reproduction(
     "Figure 1: the cumulative regret of ten tasks falls as more of them share a representation: "
     "M = 10 below M = 5 below M = 1 below independent ε-greedy.",
     pieces,
-    _figure,
+    figure_of,
     _verdicts,
     _config,
     choices=CHOICES,

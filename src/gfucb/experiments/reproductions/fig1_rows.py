@@ -1,4 +1,4 @@
-"""The runs behind Figure 1: ten tasks in groups of one, five and ten, and strong baselines."""
+"""The runs behind Figure 1, ten tasks in groups and strong baselines, and how rows are read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from gfucb.agents import GFUCB, EpsilonGreedy, multitask_greedy
 from gfucb.agents.fleet import Fleet
@@ -241,3 +244,34 @@ def _single_rounds(
     ]
     for rows in zip(*runs, strict=True):
         yield [float(row["cumulative_regret"]) for row in rows]
+
+
+def of_line(rows: pd.DataFrame, line: Line) -> pd.DataFrame:
+    """The rows of a curve, as far as all its seeds have come."""
+    return in_common(
+        rows[
+            (rows["agent"] == line.agent)
+            & (rows["group_size"] == line.group_size)
+            & (rows["num_actions"] == line.num_actions)
+            & (rows["epsilon"] == line.epsilon)
+        ]
+    )
+
+
+def in_common(own: pd.DataFrame) -> pd.DataFrame:
+    """The rows of rounds that every seed has reached: runs under way may differ."""
+    return own[own["round"] <= own.groupby("seed")["round"].max().min()]
+
+
+def final_regrets(rows: pd.DataFrame, line: Line, at: int | None = None) -> pd.Series:
+    """The cumulative regret of a task at the end, or in round `at`, by seed."""
+    own = of_line(rows, line)
+    last = own[own["round"] == (own["round"].max() if at is None else at)]
+    return last.set_index("seed")["regret"].sort_index()
+
+
+def best_epsilon(rows: pd.DataFrame) -> float:
+    """The one of the grid with the least regret on these very seeds: the baseline's best case."""
+    means = {e: final_regrets(rows, Line("eps-greedy", 1, epsilon=e)).mean() for e in EPSILONS}
+    known = {e: mean for e, mean in means.items() if np.isfinite(mean)}
+    return min(known, key=known.__getitem__) if known else EPSILONS[-1]
