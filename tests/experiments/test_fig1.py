@@ -8,7 +8,7 @@ from gfucb.agents.saving import write_state
 from gfucb.errors import RunFolderError
 from gfucb.experiments.reproductions.driver import Options, Progress, make, reproduce
 from gfucb.experiments.reproductions.fig1 import FIG1
-from gfucb.experiments.reproductions.fig1_rows import Line, best_epsilon, pieces
+from gfucb.experiments.reproductions.fig1_rows import GREEDY, TEN, Line, best_epsilon, pieces
 
 LINES = {
     Line("gfucb", 10): 10.0,
@@ -81,6 +81,39 @@ def test_an_ordering_within_the_noise_does_not_hold():
     assert not verdicts(made_up(LINES | {Line("gfucb", 10): 30.0}))[
         "sharing among ten pays: R(M = 1) / R(M = 10) at least 1.5"
     ][0]
+
+
+OPTIMISM = "optimism pays: multitask greedy / GFUCB at M = 10 at least 1.11 (10% below)"
+
+
+def test_a_gain_that_chance_explains_does_not_hold():
+    assert verdicts(made_up(LINES, spread=0.5))[OPTIMISM][0]
+    holds, measured = verdicts(made_up(LINES | {Line("greedy"): 18.0}, spread=8.0))[OPTIMISM]
+    assert float(measured.split("= ")[1].split()[0]) > 1.11  # on average it gains enough
+    assert not holds
+
+
+def test_seeds_that_few_curves_have_count_for_these_only():
+    rows, two = made_up(LINES, 4, 1e-3), {line: LINES[line] for line in (TEN, GREEDY)}
+    more = made_up({line: 2 * regret for line, regret in two.items()}, 4, 1e-3)
+    both = pd.concat([rows, more.assign(seed=more["seed"] + 4)])
+    (found,) = [v for v in FIG1.verdicts(both) if v.claim == OPTIMISM]
+    assert found.measured.startswith("18.0 / 15.0 = 1.20") and found.margin == "8 seeds, T = 600"
+    others = [v for v in FIG1.verdicts(both) if v.claim != OPTIMISM]
+    assert others == [v for v in FIG1.verdicts(rows) if v.claim != OPTIMISM]
+    assert FIG1.table(both) == FIG1.table(rows)
+
+
+def test_more_seeds_than_asked_for_are_played_only_where_none_are_named():
+    def seeds_of(line, options):
+        own = [p.name for p in pieces(options) if p.name.startswith(f"{line.name}-seeds=")]
+        return [name.split("seeds=")[1] for name in own]
+
+    in_twenties = ["200-219", "220-239", "240-259", "260-279", "280-299"]
+    assert seeds_of(TEN, Options()) == seeds_of(GREEDY, Options()) == in_twenties
+    assert seeds_of(Line("gfucb", 5), Options()) == ["200-219"]
+    assert seeds_of(Line("paper"), Options()) == ["200-200", "201-201", "202-202"]
+    assert seeds_of(TEN, Options(seeds=(3, 4))) == ["3-4"]
 
 
 def test_the_best_epsilon_is_the_one_with_the_least_regret():

@@ -14,13 +14,16 @@ from scipy import stats
 from gfucb.experiments.reproductions.driver import Options, Reproduction, Verdict
 from gfucb.experiments.reproductions.fig1_figure import figure_of
 from gfucb.experiments.reproductions.fig1_rows import (
+    GREEDY,
     GROUP_SIZES,
     HEADLINE,
+    TEN,
     Line,
     best_epsilon,
     final_regrets,
     in_common,
     of_line,
+    of_paired_seeds,
     pieces,
     sizes_of,
 )
@@ -35,21 +38,21 @@ def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
     best = Line("eps-greedy", 1, epsilon=best_epsilon(rows))
     if best != ordered[-1]:
         found.append(_below(rows, Line("gfucb", 1), best))
-    ten, one, hundred = Line("gfucb", 10), Line("gfucb", 1), Line("gfucb", 100, num_tasks=100)
+    one, hundred = Line("gfucb", 1), Line("gfucb", 100, num_tasks=100)
     found += [
-        _ratio(rows, "sharing among ten pays: R(M = 1) / R(M = 10) at least 1.5", one, ten, 1.5),
+        _ratio(rows, "sharing among ten pays: R(M = 1) / R(M = 10) at least 1.5", one, TEN, 1.5),
         _ratio(rows, "sharing among 100 pays: R(M = 1) / R(M = 100) at least 3", one, hundred, 3.0),
         _ratio(
             rows,
             "optimism pays: multitask greedy / GFUCB at M = 10 at least 1.11 (10% below)",
-            Line("greedy"),
-            ten,
+            GREEDY,
+            TEN,
             1 / 0.9,
         ),
         _ratio(
             rows,
             "GFUCB at M = 10 is within 3 times the oracle's regret",
-            ten,
+            TEN,
             Line("oracle-ucb", 1),
             3.0,
             at_most=True,
@@ -60,7 +63,7 @@ def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
             rows,
             f"the paper's procedure ({words}) has more regret than our default at M = 10",
             Line(name),
-            ten,
+            TEN,
             1.0,
         )
         for name, words in PROCEDURES.items()
@@ -123,10 +126,11 @@ def _ratio(
     ratio = float(pair[:, 0].mean() / pair[:, 1].mean())
     interval = f" (95%: {low:.2f} to {high:.2f})" if len(pair) > 1 else ""
     last = min(_last_round(rows, line) for line in (top, bottom))
+    is_told_from_chance = len(pair) == 1 or low > 1
     return Verdict(
         claim,
         f"{pair[:, 0].mean():.1f} / {pair[:, 1].mean():.1f} = {ratio:.2f}{interval}",
-        ratio <= bar if at_most else ratio >= bar,
+        ratio <= bar if at_most else bool(ratio >= bar and is_told_from_chance),
         f"{len(pair)} seed{'s' if len(pair) > 1 else ''}, T = {last}",
     )
 
@@ -151,7 +155,7 @@ def _table(rows: pd.DataFrame) -> str:
         "| | M | regret of a task | rounds | seeds | seconds a run |",
         "|---|---|---|---|---|---|",
     ]
-    ten = rows[rows["num_actions"] == HEADLINE]
+    ten = of_paired_seeds(rows[rows["num_actions"] == HEADLINE])
     for key, own in ten.groupby(["agent", "epsilon", "group_size"], sort=False):
         agent, epsilon, group_size = str(key[0]), float(str(key[1])), key[2]
         shared = in_common(own)
@@ -192,11 +196,12 @@ CHOICES = """\
   200 epochs, then 200 steps of fine-tuning; the *stable* version returns the best member of the
   set, the literal ones the last iterate. It is played for M = 10 only; the literal sum, which does
   not survive, only as long as it takes to see that it chooses as if by lot.
-- The ordering is tested by one-sided t-tests of paired differences at 0.05 / 3.
+- The ordering is tested by one-sided t-tests of paired differences at 0.05 / 3. A ratio holds if it
+  is large enough and, of several seeds, its interval is above 1. What optimism gains is less than
+  runs differ by, so GFUCB and greedy at M = 10 were played on eighty seeds more, which count for
+  this one ratio; the figure and the table show the twenty seeds that all curves have.
 - Seconds are wall time on the device named below; runs of a fleet share theirs equally. The paper's
   runs had the device to themselves only in part, so theirs are too many.
-- Lines were made by more than one commit: those of GFUCB, greedy and ε-greedy at K = 10 with the
-  default of today; those at K = 5 and 2 before, with linear heads on twenty features.
 """
 
 FIG1 = Reproduction(

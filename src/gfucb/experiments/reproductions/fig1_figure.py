@@ -16,6 +16,7 @@ from gfucb.experiments.reproductions.fig1_rows import (
     best_epsilon,
     final_regrets,
     of_line,
+    of_paired_seeds,
 )
 from gfucb.experiments.summary import half_width
 
@@ -35,6 +36,7 @@ STYLES: dict[Line, tuple[str, str, str]] = {
 
 def figure_of(rows: pd.DataFrame) -> Figure:
     """All three panels, of the rows there are."""
+    rows = of_paired_seeds(rows)
     with rc_context(STYLE):
         figure = Figure(figsize=(11.6, 4.6), layout="constrained")
         curves, by_actions, cost = figure.subplots(1, 3, width_ratios=[2.1, 1, 1.1])

@@ -25,6 +25,8 @@ from gfucb.seeding import random_stream
 
 # Choices were made on seeds from 2000 on.
 SEEDS = tuple(range(200, 220))
+# What optimism gains is less than runs differ by: its two curves have these besides.
+MORE_SEEDS = tuple(range(220, 300))
 NUM_TASKS = 10
 GROUP_SIZES = (1, 5, 10)
 EPSILONS = (0.01, 0.05, 0.1)
@@ -65,6 +67,8 @@ class Line:
         return f"{self.agent}{chance}-M={self.group_size}-K={self.num_actions}"
 
 
+TEN, GREEDY = Line("gfucb"), Line("greedy")
+
 FLEETS: dict[str, Callable[..., GFUCB]] = {
     "gfucb": GFUCB,
     "greedy": multitask_greedy,
@@ -77,35 +81,42 @@ TUNINGS: dict[str, Callable[[int], FineTuning]] = {
 }
 
 
-def _lines(num_seeds: int, quick: bool) -> Iterator[tuple[Line, int]]:
-    """Every curve, and on how many seeds it is drawn; the most telling first."""
+def _lines(quick: bool) -> Iterator[Line]:
+    """Every curve, the most telling first."""
     for group_size in reversed(GROUP_SIZES):
-        yield Line("gfucb", group_size), num_seeds
-    yield Line("greedy"), num_seeds
-    yield Line("oracle-ucb", 1), num_seeds
+        yield Line("gfucb", group_size)
+    yield GREEDY
+    yield Line("oracle-ucb", 1)
     if not quick:
-        yield Line("gfucb", 100, num_tasks=100), num_seeds
+        yield Line("gfucb", 100, num_tasks=100)
     for epsilon in EPSILONS[-1:] if quick else reversed(EPSILONS):
-        yield Line("eps-greedy", 1, epsilon=epsilon), num_seeds
-    yield Line("paper"), min(num_seeds, PAPER_SEEDS)
-    yield Line("literal-sum"), 1
-    yield Line("literal-mean"), 1
+        yield Line("eps-greedy", 1, epsilon=epsilon)
+    yield from (Line(name) for name in TUNINGS)
     for num_actions in (2,) if quick else (5, 2):
         for group_size in reversed(GROUP_SIZES):
-            yield Line("gfucb", group_size, num_actions), num_seeds
-        yield Line("greedy", num_actions=num_actions), num_seeds
+            yield Line("gfucb", group_size, num_actions)
+        yield Line("greedy", num_actions=num_actions)
+
+
+def _seeds_of(line: Line, options: Options) -> tuple[int, ...]:
+    """The seeds a curve is drawn on."""
+    seeds = options.seeds or ((0, 1) if options.quick else SEEDS)
+    if line.agent == "paper":
+        return seeds[:PAPER_SEEDS]
+    if line.agent in TUNINGS:
+        return seeds[:1]
+    return seeds + MORE_SEEDS if seeds == SEEDS and line in (TEN, GREEDY) else seeds
 
 
 def pieces(options: Options) -> list[Piece]:
     """Every curve in parts, the most telling first."""
-    seeds = options.seeds or ((0, 1) if options.quick else SEEDS)
     sizes = sizes_of(options)
     made = []
-    for line, num_seeds in _lines(len(seeds), options.quick):
+    for line in _lines(options.quick):
         # What runs alone is a piece a seed; fleets take as many seeds as fill the device.
         block = 1 if line.agent in TUNINGS else max(1, BLOCK // max(1, line.num_tasks // 50))
-        for begin in range(0, num_seeds, block):
-            own = seeds[begin : min(begin + block, num_seeds)]
+        seeds = _seeds_of(line, options)
+        for own in (seeds[begin : begin + block] for begin in range(0, len(seeds), block)):
             name = f"{line.name}-seeds={own[0]}-{own[-1]}"
             if line.agent in TUNINGS:
                 work = partial(_play_as_printed, line, own[0], sizes, options)
@@ -256,6 +267,12 @@ def of_line(rows: pd.DataFrame, line: Line) -> pd.DataFrame:
             & (rows["epsilon"] == line.epsilon)
         ]
     )
+
+
+def of_paired_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of seeds that a task alone was played on, if it was: some curves have more seeds."""
+    shared = rows.loc[rows["group_size"] == 1, "seed"].unique()
+    return rows[rows["seed"].isin(shared)] if len(shared) else rows
 
 
 def in_common(own: pd.DataFrame) -> pd.DataFrame:
