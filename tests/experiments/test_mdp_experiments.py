@@ -25,6 +25,7 @@ from gfucb.experiments.reproductions import (
     Piece,
     Reproduction,
     Verdict,
+    driver,
     lock,
     reproduce,
 )
@@ -186,6 +187,20 @@ def test_what_is_there_can_be_shown_before_all_is_made(tmp_path):
     reproduce("names", small(calls), out, Options(), only_what_is_there=True)
     assert calls == ["one", "three"]
     assert "1 of 2 pieces" in (out / "verdict.md").read_text()
+
+
+def test_pieces_from_several_machines_add_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "device_name", lambda device: f"a {device} machine")
+    calls: list[str] = []
+    reproduce("names", small(calls), tmp_path, Options())
+    (tmp_path / "pieces" / "three.csv").unlink()
+    reproduce("names", small(calls), tmp_path, Options(data_dir="elsewhere", device="meta"))
+    assert calls == ["one", "three", "three"]
+    made = json.loads((tmp_path / "provenance.json").read_text())["made"]
+    assert [(entry["pieces"], entry["device"]) for entry in made] == [
+        (2, "cpu"),
+        (1, "a meta machine"),
+    ]
 
 
 def test_a_folder_with_other_options_is_refused(tmp_path):

@@ -41,6 +41,7 @@ def test_widths_are_those_of_the_dense_gram_matrix(function, dim):
     arrowhead = Arrowhead(
         HeadStatistics.of(features, tasks, features[:, 0], TASKS),
         TangentStatistics.of(sketch, function, inputs, tasks),
+        tasks.bincount(minlength=TASKS),
         ridge=0.5,
         trust=2.0,
     )
@@ -72,7 +73,8 @@ def test_the_trust_region_is_in_units_of_the_data(function):
     features = features_of(function.representation, inputs)
     heads = HeadStatistics.of(features, tasks, features[:, 0], TASKS)
     tangents = TangentStatistics.of(WeightSketch(None), function, inputs, tasks)
-    arrowhead = Arrowhead(heads, tangents, ridge=0.5, trust=2.0)
+    counts = tasks.bincount(minlength=TASKS)
+    arrowhead = Arrowhead(heads, tangents, counts, ridge=0.5, trust=2.0)
     sizes = joint_gradients(function, WeightSketch(None), inputs, tasks).square().sum(0)
     of_weights, of_heads = sizes[: -TASKS * FEATURES].sum(), sizes[-TASKS * FEATURES :].sum()
     assert arrowhead.weight_ridge == pytest.approx(2.0 * 0.5 * float(of_weights / of_heads))

@@ -195,6 +195,40 @@ def test_certified_respects_a_norm_bound_and_a_radius_of_zero():
     torch.testing.assert_close(Certified(WHOLE)(certain, menu).values, greedy.values)
 
 
+def on_waves(tasks: torch.Tensor) -> tuple[ConfidenceSet, Menu]:
+    """The default network after a sample of each of `tasks`, and a menu for the first two."""
+    agent = GFUCB(int(tasks.max()) + 1, seed=0, fit=VariableProjection(steps=0))
+    lots = random_stream(0, "waves")
+    inputs, rewards = torch.rand(200, 6, generator=lots), torch.rand(200, generator=lots)
+    agent.learn(tasks, inputs[: len(tasks)], rewards[: len(tasks)])
+    candidates = torch.rand(2, 5, 6, generator=lots)
+    menu = Menu(candidates, torch.arange(2), torch.ones(2, 5, dtype=torch.bool))
+    return agent.confidence_set(inputs[:1]), menu
+
+
+def test_tasks_of_one_sample_say_nothing_of_the_weights():
+    """Their values are the squared lengths of waves, which no weight moves: only rounding does."""
+    confidence_set, menu = on_waves(torch.arange(10))
+    for joint in (True, False):
+        found, heads = Linearised(joint=joint), LastLayer(joint=joint)
+        torch.testing.assert_close(
+            found(confidence_set, menu).values, heads(confidence_set, menu).values
+        )
+    heads_alone = LastLayer(joint=False)(confidence_set, menu)
+    assert float(Gradient()(confidence_set, menu).values.max()) <= heads_alone.values.max() + 1e-9
+
+
+def test_tasks_of_one_sample_do_not_change_what_is_typical():
+    twice, many = torch.tensor([0, 1, 0, 1]), torch.arange(2, 198)
+    few, menu = on_waves(twice)
+    with_others, _ = on_waves(torch.cat([twice, many]))
+    ridges = [
+        Tangent.at(around, menu, WeightSketch(), 10.0).arrowhead.weight_ridge
+        for around in (few, with_others)
+    ]
+    assert ridges[1] == pytest.approx(ridges[0])
+
+
 @pytest.mark.parametrize("solver", [Linearised(), Gradient(), Certified()])
 def test_they_need_a_network(solver):
     confidence_set, menu = case(0, nn.Flatten())

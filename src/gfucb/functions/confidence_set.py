@@ -135,7 +135,13 @@ class ConfidenceSet:
         tangents = self.center_tangents
         if not isinstance(tangents, TangentStatistics) or tangents.sketch != sketch:
             tangents = TangentStatistics.of(sketch, self.center, self.data.inputs, self.data.tasks)
-        return Arrowhead(self._statistics_of_center, tangents, ridge=self.ridge, trust=trust)
+        return Arrowhead(
+            self._statistics_of_center,
+            tangents,
+            self.data.samples_per_task,
+            ridge=self.ridge,
+            trust=trust,
+        )
 
     def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
         """Sup { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""

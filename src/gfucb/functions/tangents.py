@@ -54,6 +54,11 @@ class TangentStatistics:
         shared = function.heads.new_zeros(dim, dim)
         return cls(sketch, shared, shared.new_zeros(num_tasks, dim, feature_dim))
 
+    def forgotten(self) -> TangentStatistics:
+        """The same as if there were no data."""
+        nothing = torch.zeros_like(self.shared), torch.zeros_like(self.couplings)
+        return TangentStatistics(self.sketch, *nothing)
+
     def plus(self, other: TangentStatistics) -> TangentStatistics:
         """Statistics of both data sets together: they add up."""
         return TangentStatistics(
@@ -78,20 +83,35 @@ class Arrowhead:
 
     The ridge on the weights is a trust region. It is given in units of the data: with `trust`
     = 1 a typical sample could, before any data, be moved as far by the weights as by its head.
+
+    A task's only sample says nothing of the weights: its head points to it, and where features
+    have one length no weight moves its value. Such tasks do not count for the unit, and while
+    there are no others the weights are left alone.
+
+    Args:
+        heads, tangents: what the data says of heads, and of weights.
+        counts: samples of each task, [task].
+        ridge: on the heads.
+        trust: on the weights, in units of the data.
     """
 
     def __init__(
         self,
         heads: HeadStatistics,
         tangents: TangentStatistics,
+        counts: Tensor,
         *,
         ridge: float,
         trust: float,
     ) -> None:
+        tells = counts > 1
+        self.sees_weights = bool(tells.any())
+        if not self.sees_weights:
+            tangents = tangents.forgotten()
         self.head_factors = heads.cholesky(ridge)  # [task, feature, feature]
         self.couplings = tangents.couplings
         gradient_size = float(tangents.shared.trace())
-        feature_size = float(heads.grams.diagonal(dim1=-2, dim2=-1).sum())
+        feature_size = float(heads.grams.diagonal(dim1=-2, dim2=-1)[tells].sum())
         ratio = gradient_size / feature_size if feature_size > 0 and gradient_size > 0 else 1.0
         self.ridge, self.weight_ridge = ridge, trust * ridge * ratio
         # L_i^-1 B_i^T: its square is what knowing the heads takes away from the shared block.

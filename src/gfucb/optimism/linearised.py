@@ -122,6 +122,8 @@ class Tangent:
         tasks = menu.tasks.repeat_interleave(features.shape[1])
         sketches = sketch.of(center, menu.candidates.flatten(0, 1), tasks)
         sketches = sketches.unflatten(0, features.shape[:2])
+        if not arrowhead.sees_weights:
+            sketches = torch.zeros_like(sketches)
         own, shared = arrowhead.whiten(sketches, features, menu.tasks)
         means = center.values_of_features(features, menu.tasks[:, None])
         means = means.masked_fill(~menu.available, -torch.inf)

@@ -46,6 +46,11 @@ class Options:
     device: str = "cpu"
 
 
+# Where data and networks lie is no part of the question: pieces add up from wherever there is a
+# machine, and provenance says from where.
+PLACES = ("data_dir", "device")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """One sentence of the claim, and what was measured."""
@@ -138,7 +143,8 @@ def reproduce(
         raise InvalidInputError(f"processes must be at least 1, got {processes}")
     torch.set_num_threads(1)
     asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
-    del asked["data_dir"]  # where data lies is no part of the question
+    for place in PLACES:
+        del asked[place]
     _open(out, asked)
     begin = _cpu_seconds()
     pieces = {out / "pieces" / f"{p.name}.csv": p for p in reproduction.pieces(options)}
@@ -239,7 +245,8 @@ def _open(out: Path, asked: dict[str, Any]) -> None:
     provenance = out / "provenance.json"
     if provenance.exists():
         there = _read(provenance).get("asked", {})
-        there.pop("data_dir", None)
+        for place in PLACES:
+            there.pop(place, None)
         if there != asked:
             raise RunFolderError(
                 f"{out} holds a reproduction made with other options: {there}, not {asked}; "

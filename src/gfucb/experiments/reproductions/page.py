@@ -88,8 +88,6 @@ def _provenance(name: str, provenance: Mapping[str, Any]) -> str:
     """Which command, code and machine made the pieces; calls that only drew are left out."""
     asked = provenance["asked"]
     flags = "".join(f" --{flag}" for flag in ("quick",) if asked[flag])
-    if asked["device"] != "cpu":
-        flags += f" --device {asked['device']}"
     if asked["seeds"]:
         flags += " --seeds " + " ".join(map(str, asked["seeds"]))
     makers = []
