@@ -15,6 +15,7 @@ import torch
 from gfucb import GFUCB
 from gfucb.cli import main
 from gfucb.estimation import LogRadius
+from gfucb.experiments.figures import save
 from gfucb.experiments.reproductions import (
     PAPER,
     REPRODUCTIONS,
@@ -67,11 +68,16 @@ def test_every_reproduction_has_a_quick_version(quick, name):
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_rows_give_the_same_table_figure_and_verdicts_again(quick, name):
+def test_rows_give_the_same_table_figure_and_verdicts_again(quick, name, tmp_path):
     entry, rows = REPRODUCTIONS[name], pd.read_csv(quick(name) / "rows.csv")
     stored = json.loads((quick(name) / "verdict.json").read_text())
     assert [verdict.claim for verdict in entry.verdicts(rows)] == [v["claim"] for v in stored]
-    assert all(axes.has_data() for axes in entry.figure(rows).axes)
+    figure = entry.figure(rows)
+    assert all(axes.has_data() for axes in figure.axes)
+    save(figure, tmp_path / "again")
+    for kind in ("png", "svg"):
+        again = (tmp_path / f"again.{kind}").read_bytes()
+        assert again == (quick(name) / f"figure.{kind}").read_bytes()
     widths = {line.count("|") for line in entry.table(rows).splitlines()}
     assert len(widths) <= 1
 

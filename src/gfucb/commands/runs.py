@@ -15,7 +15,7 @@ from gfucb.errors import lookup
 from gfucb.experiments.agent_table import AGENTS
 from gfucb.experiments.comparison import Comparison, Listener, compare
 from gfucb.experiments.config import AgentConfig, RunConfig, WorldConfig
-from gfucb.experiments.figures import label, regret_curves
+from gfucb.experiments.figures import label, regret_curves, save
 from gfucb.experiments.mdp_agents import MDP_AGENTS, MDPAgentConfig
 from gfucb.experiments.mdp_config import MDPRunConfig, MDPWorldConfig
 from gfucb.experiments.records import run
@@ -187,8 +187,6 @@ def _compare(
         )
     table = summarise(out)
     table.to_csv(out / "summary.csv", index=False)
-    figure = regret_curves(load_rows(out))
-    figure.savefig(out / "regret.png", dpi=160)
-    figure.savefig(out / "regret.svg")
+    save(regret_curves(load_rows(out)), out / "regret")
     console.print(summary_table(table, comparison.num_rounds, comparison.world.num_tasks))
     console.print(f"figure: {out / 'regret.png'}", highlight=False)

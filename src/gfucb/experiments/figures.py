@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,14 @@ def menu_picture(round_: BanditRound, num_tasks: int = 3) -> Figure:
                 )
             grid[task, 0].set_ylabel(f"task {task}", fontsize=9)
         return figure
+
+
+def save(figure: Figure, stem: Path) -> None:
+    """The figure as `stem`.png and `stem`.svg, for the same figure the same bytes."""
+    figure.savefig(stem.with_suffix(".png"), dpi=160)
+    # Letters as shapes: a page that is read elsewhere looks as it does here.
+    with rc_context(STYLE | {"svg.fonttype": "path"}):
+        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
 
 
 def svg(figure: Figure) -> str:

@@ -25,6 +25,7 @@ from torch import Tensor
 from gfucb.agents.saving import read_state, write_state
 from gfucb.contracts import Row
 from gfucb.errors import InvalidInputError, RunFolderError
+from gfucb.experiments.figures import save
 from gfucb.experiments.ratios import device_name
 from gfucb.experiments.records import provenance_now
 
@@ -162,7 +163,7 @@ def reproduce(
     parts += [pd.DataFrame(Progress.read(path).rows) for path in begun]
     rows = pd.concat(parts, ignore_index=True)
     _write(out / "rows.csv", rows.to_csv(index=False))
-    _draw(reproduction.figure(rows), out)
+    save(reproduction.figure(rows), out / "figure")
     verdicts = list(reproduction.verdicts(rows))
     _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
     note = _note(len(there), len(begun), len(paths))
@@ -257,12 +258,6 @@ def _open(out: Path, asked: dict[str, Any]) -> None:
     (out / "pieces").mkdir(parents=True, exist_ok=True)
     if not provenance.exists():
         _write(provenance, _json({"asked": asked, "made": []}))
-
-
-def _draw(figure: Figure, out: Path) -> None:
-    figure.savefig(out / "figure.png", dpi=160)
-    # Without a date the same rows give the same bytes.
-    figure.savefig(out / "figure.svg", metadata={"Date": None})
 
 
 def _csv(rows: Sequence[Row]) -> str:
