@@ -34,9 +34,9 @@ sections are claims about Algorithm 2, which the paper does not run.
 
 *This page is written by `gfucb page` from `results/`: no number in it is typed.* Where it says
 *entered by hand*, pieces were made on a machine that had the files of a commit but not its history,
-by the functions behind the command, and commit and versions were entered afterwards. Sections made
-by commits before fa7c261826 (Figures 2 and 3, the probe) show the default as it was then, with
-linear heads on twenty features.
+by the functions behind the command, and commit and versions were entered afterwards. Figure 2(a),
+made by a commit before fa7c261826, shows the default as it was then, with linear heads on twenty
+features.
 """
 
 
