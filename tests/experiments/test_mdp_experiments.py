@@ -198,9 +198,39 @@ def test_pieces_from_several_machines_add_up(tmp_path, monkeypatch):
     assert calls == ["one", "three", "three"]
     made = json.loads((tmp_path / "provenance.json").read_text())["made"]
     assert [(entry["pieces"], entry["device"]) for entry in made] == [
-        (2, "cpu"),
-        (1, "a meta machine"),
+        (["one"], "cpu"),
+        (["three"], "a meta machine"),
     ]
+    reproduce("names", small(calls), tmp_path, Options(device="meta"))
+    assert json.loads((tmp_path / "provenance.json").read_text())["made"] == made  # only drawn
+    (tmp_path / "pieces" / "one.csv").unlink()
+    reproduce("names", small(calls), tmp_path, Options(device="meta"))
+    again = json.loads((tmp_path / "provenance.json").read_text())["made"]
+    assert [entry["pieces"] for entry in again] == [["three"], ["one"]]  # nobody's are left out
+
+
+def test_a_call_that_is_stopped_has_signed_what_it_made(tmp_path):
+    def stopped(name: str) -> None:
+        if name == "three":
+            raise KeyboardInterrupt
+
+    whole = small([])
+    pieces = [partial(piece.make) for piece in whole.pieces(Options())]
+    killed = replace(
+        whole,
+        pieces=lambda options: [
+            Piece(name, lambda name=name, make=make: stopped(name) or make())
+            for name, make in zip(("one", "three"), pieces, strict=True)
+        ],
+    )
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("names", killed, tmp_path, Options())
+    record = json.loads((tmp_path / "provenance.json").read_text())
+    assert [entry["pieces"] for entry in record["made"]] == [["one"]]
+    assert record["made"][0]["commit"] and record["made"][0]["versions"]["torch"]
+    reproduce("names", whole, tmp_path, Options())
+    record = json.loads((tmp_path / "provenance.json").read_text())
+    assert [entry["pieces"] for entry in record["made"]] == [["one"], ["three"]]
 
 
 def test_a_folder_with_other_options_is_refused(tmp_path):

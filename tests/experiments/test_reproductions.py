@@ -22,6 +22,7 @@ from gfucb.experiments.reproductions import (
     Options,
     fig2a_rows,
     fig2b,
+    fig2b_rows,
     fig3,
     page_of,
     probe,
@@ -63,7 +64,8 @@ def test_every_reproduction_has_a_quick_version(quick, name):
         assert (out / file).stat().st_size > 100, file
     provenance = json.loads((out / "provenance.json").read_text())
     assert provenance["asked"]["quick"] and provenance["made"][0]["commit"] is not None
-    assert provenance["made"][0]["pieces"] == len(list((out / "pieces").iterdir()))
+    signed = [f"{name}.csv" for name in provenance["made"][0]["pieces"]]
+    assert sorted(signed) == sorted(path.name for path in (out / "pieces").iterdir())
     assert "claims nothing" in (out / "verdict.md").read_text()
 
 
@@ -175,14 +177,14 @@ def test_radii_of_figure_2_are_those_of_the_paper():
     assert fig2a_rows.squared_radius(fig2a_rows.PRINTED, 200, None) == pytest.approx(
         1.85, abs=0.005
     )
-    assert fig2b.radii(20000) == {
-        fig2b.PRINTED: LogRadius()(2000),
-        fig2b.FIXED: LogRadius()(200),
+    assert fig2b_rows.radii(20000) == {
+        fig2b_rows.PRINTED: LogRadius()(2000),
+        fig2b_rows.FIXED: LogRadius()(200),
     }
 
 
 def test_times_of_learning_hold_the_grid_and_grow_by_no_more_than_was_asked():
-    times = fig2b.learning_times((10, 90, 800), 1.3)
+    times = fig2b_rows.learning_times((10, 90, 800), 1.3)
     assert {10, 90, 800} <= set(times) and times == sorted(times)
     assert max(b / a for a, b in itertools.pairwise(times)) < 1.3 * 1.04
 
@@ -190,10 +192,27 @@ def test_times_of_learning_hold_the_grid_and_grow_by_no_more_than_was_asked():
 def test_the_bonus_falls_with_samples_for_a_fixed_radius(quick):
     rows = pd.read_csv(quick("fig2b") / "rows.csv")
     for method in fig2b.LINES:
-        bonus = fig2b.curve(rows, method, fig2b.FIXED)["bonus"]
+        bonus = fig2b_rows.curve(rows, method, fig2b_rows.FIXED)["bonus"]
         assert bonus.iloc[-1] < 0.8 * bonus.iloc[0], method
     grows = rows.assign(bonus=rows["samples"].astype(float))
     assert not any(verdict.holds for verdict in fig2b.FIG2B.verdicts(grows))
+
+
+def test_images_asked_in_parts_make_the_curve_of_all_images():
+    bonus, error = np.random.default_rng(0).random((2, 50))
+
+    def row(seed: int, some: slice) -> dict:
+        key = {"method": "m", "radius": "r", "seed": seed, "samples": 30}
+        values = {"bonus": bonus[some].mean(), "deviation": bonus[some].std()}
+        return {**key, **values, "error": error[some].mean(), "images": len(bonus[some])}
+
+    whole = pd.DataFrame([row(0, slice(None)), row(1, slice(None))])
+    parts = [slice(0, 7), slice(7, 20), slice(20, 50)]
+    split = pd.DataFrame([row(seed, part) for seed in (0, 1) for part in parts])
+    pd.testing.assert_frame_equal(
+        fig2b_rows.curve(split, "m", "r"), fig2b_rows.curve(whole, "m", "r")
+    )
+    assert fig2b_rows.curve(whole, "m", "r").loc[30, "deviation"] == pytest.approx(bonus.std())
 
 
 def test_offline_logs_pay_what_their_digits_pay():

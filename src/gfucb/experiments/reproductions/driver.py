@@ -1,7 +1,8 @@
 """What every reproduction has: a claim, pieces that can be resumed, a figure and verdicts.
 
 A folder gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and provenance.json; while
-it is being made, each finished piece stands in pieces/ and is not made again.
+it is being made, each finished piece stands in pieces/ and is not made again. From then on
+provenance says which code and machine made it.
 """
 
 from __future__ import annotations
@@ -152,8 +153,14 @@ def reproduce(
     missing = [] if only_what_is_there else [path for path in pieces if not path.exists()]
     already = sum(path.exists() for path in pieces)
     advance(already)
-    for made in _make_all({path: pieces[path] for path in missing}, processes):
-        advance(already + made)
+    maker, finished = _maker(options) if missing else {}, list[str]()
+    earlier = _read(out / "provenance.json").get("made", [])
+    for path in _make_all({path: pieces[path] for path in missing}, processes):
+        finished.append(path.stem)
+        signature = maker | {"pieces": finished, "cpu_seconds": round(_cpu_seconds() - begin, 1)}
+        made = [*_less(earlier, finished), signature]
+        _write(out / "provenance.json", _json({"asked": asked, "made": made}))
+        advance(already + len(finished))
     paths = list(pieces)
     there = [path for path in paths if path.exists()]
     if not there:
@@ -168,32 +175,38 @@ def reproduce(
     _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
     note = _note(len(there), len(begun), len(paths))
     _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
-    made_now = provenance_now() | {
-        "pieces": len(missing),
-        "cpu_seconds": round(_cpu_seconds() - begin, 1),
-    }
-    if options.device != "cpu" and missing:
-        made_now["device"] = device_name(options.device)
-    earlier = _read(out / "provenance.json").get("made", [])
-    _write(out / "provenance.json", _json({"asked": asked, "made": [*earlier, made_now]}))
     return verdicts
 
 
-def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[int]:
-    """Make pieces, each written as soon as it is there; yield how many have been."""
+def _maker(options: Options) -> dict[str, Any]:
+    """Code, versions and machine of this call."""
+    device = {} if options.device == "cpu" else {"device": device_name(options.device)}
+    return provenance_now() | device
+
+
+def _less(made: Iterable[dict[str, Any]], anew: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Who made what, without the pieces that are made anew and those who made only these."""
+    for entry in made:
+        left = [name for name in entry["pieces"] if name not in anew]
+        if left or not entry["pieces"]:
+            yield entry | {"pieces": left}
+
+
+def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[Path]:
+    """Make pieces, each written as soon as it is there; yield where each stands."""
     if processes == 1:
-        for made, (path, piece) in enumerate(pieces.items(), start=1):
+        for path, piece in pieces.items():
             make(path, piece)
-            yield made
+            yield path
         return
     # Forked processes would inherit torch's threads in whatever state they are.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, (1,)) as pool:
-        futures = [pool.submit(make, path, piece) for path, piece in pieces.items()]
+        futures = {pool.submit(make, path, piece): path for path, piece in pieces.items()}
         try:
-            for made, future in enumerate(as_completed(futures), start=1):
+            for future in as_completed(futures):
                 future.result()
-                yield made
+                yield futures[future]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

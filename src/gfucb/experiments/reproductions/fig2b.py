@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,159 +11,28 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from torch import Tensor
 
-from gfucb.agents import GFUCB
-from gfucb.contracts import Row
-from gfucb.environments import LabelledImages
-from gfucb.estimation import LogRadius
 from gfucb.experiments.figures import STYLE
-from gfucb.experiments.reproductions.bonuses import BATCHED, Asked, ask_at_once, ask_one_by_one
 from gfucb.experiments.reproductions.drawing import label_ends, plain_numbers
-from gfucb.experiments.reproductions.driver import Options, Piece, Reproduction, Verdict
-from gfucb.experiments.reproductions.played import (
-    Play,
-    Source,
-    first_samples,
-    offline_log,
-    paper_fit,
-    with_radius,
-    with_tangents,
+from gfucb.experiments.reproductions.driver import Options, Reproduction, Verdict
+from gfucb.experiments.reproductions.fig2b_rows import (
+    FIXED,
+    HEAD,
+    OURS,
+    PRINTED,
+    SEEDS,
+    TUNED,
+    Sizes,
+    curve,
+    pieces,
+    sizes_of,
 )
-from gfucb.optimism import FineTuning
 
-SEEDS = (0, 1, 2)
-NUM_TASKS = 10
-HEAD = 0
-PRINTED, FIXED = "B of t = n / 10", "B of t = 200"
-TUNED = "fine-tuning"
-OURS = ("last layer", "linearised")
 LINES = {
     TUNED: ("the paper's fine-tuning", "#cc79a7"),
     "last layer": ("last layer (our default)", "#d55e00"),
     "linearised": ("linearised", "#0072b2"),
 }
-BATCH = 256  # of Adam, in the paper's fit
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How much is looked at.
-
-    Attributes:
-        grid: sizes of the training set.
-        images: test images.
-        tuned: of these, so many are fine-tuned at each size: half of them again with a fixed B.
-        epochs, gradient_steps: the paper's fit ends with whichever comes first.
-        growth: our agent fits anew when the data has grown by this factor.
-    """
-
-    grid: tuple[int, ...] = (10, 30, 90, 270, 800, 2400, 7000, 20000)
-    images: int = 100
-    tuned: tuple[int, ...] = (12, 12, 12, 12, 12, 12, 10, 6)
-    epochs: int = 200
-    gradient_steps: int = 6000
-    iterations: int = 200
-    growth: float = 1.3
-
-
-QUICK = Sizes(
-    grid=(10, 100, 1000),
-    images=20,
-    tuned=(4, 4, 2),
-    epochs=10,
-    iterations=20,
-    growth=2.0,
-)
-
-
-def _sizes(options: Options) -> Sizes:
-    return QUICK if options.quick else Sizes()
-
-
-def _pieces(options: Options) -> list[Piece]:
-    sizes, source = _sizes(options), Source.of(options)
-    seeds = options.seeds or ((0,) if options.quick else SEEDS)
-    return [
-        Piece(f"ours-seed={seed}", partial(our_rows, sizes, source, seed)) for seed in seeds
-    ] + [
-        Piece(f"paper-n={size}", partial(paper_rows, sizes, source, seeds[0], size, count))
-        for size, count in zip(sizes.grid, sizes.tuned, strict=True)
-    ]
-
-
-def our_rows(sizes: Sizes, source: Source, seed: int) -> Sequence[Row]:
-    """The default agent learns the log as it grows; at every size of the grid it is asked."""
-    log = offline_log(source, seed, NUM_TASKS, sizes.grid[-1])
-    images, truth = _questions(sizes, source, seed)
-    agent = GFUCB(NUM_TASKS, seed=seed, refit_growth=1.0, device=source.device)
-    rows, start = [], 0
-    for end in learning_times(sizes.grid, sizes.growth):
-        agent.learn(log.tasks[start:end], log.inputs[start:end], log.targets[start:end])
-        start = end
-        if end in sizes.grid:
-            fitted = with_tangents(agent.confidence_set(log.inputs[:1]))
-            for method, (radius, beta) in itertools.product(OURS, radii(end).items()):
-                around = with_radius(fitted, beta)
-                asked = ask_at_once(BATCHED[method], around, images.images, HEAD, truth)
-                rows.append(_row(method, radius, seed, end, asked))
-    return rows
-
-
-def paper_rows(sizes: Sizes, source: Source, seed: int, size: int, count: int) -> Sequence[Row]:
-    """The paper's network, fitted from scratch to the first samples of the same log."""
-    log = first_samples(offline_log(source, seed, NUM_TASKS, sizes.grid[-1]), size)
-    images, truth = _questions(sizes, source, seed)
-    epochs = min(sizes.epochs, max(1, sizes.gradient_steps // math.ceil(size / BATCH)))
-    fitted = paper_fit(log, seed=seed, epochs=epochs, device=source.device, first_part=None)
-    rows, solver = [], FineTuning.stable(sizes.iterations)
-    for (radius, beta), some in zip(
-        radii(size).items(), (count, math.ceil(count / 2)), strict=True
-    ):
-        around = with_radius(fitted, beta)
-        asked = ask_one_by_one(solver, around, images.images[:some], HEAD, truth[:some])
-        rows.append(_row(TUNED, radius, seed, size, asked))
-    return rows
-
-
-def learning_times(grid: Sequence[int], growth: float) -> list[int]:
-    """When to fit: at every size of the grid, and whenever the data has grown by `growth`."""
-    times = set(grid)
-    for size, following in itertools.pairwise(grid):
-        steps = max(1, math.ceil(math.log(following / size) / math.log(growth)))
-        times |= {round(size * (following / size) ** (i / steps)) for i in range(1, steps)}
-    return sorted(times)
-
-
-def radii(size: int) -> dict[str, float]:
-    """B_t of the paper, with t = n / M and with a fixed t."""
-    schedule = LogRadius()
-    return {PRINTED: schedule(max(1, size // NUM_TASKS)), FIXED: schedule(200)}
-
-
-def _questions(sizes: Sizes, source: Source, seed: int) -> tuple[LabelledImages, Tensor]:
-    images = source.test_images(sizes.images)
-    world = Play((seed,), (1,), NUM_TASKS).world(source, seed)
-    return images, world.reward_maps[HEAD, images.labels]
-
-
-def _row(method: str, radius: str, seed: int, size: int, asked: Asked) -> Row:
-    return {
-        "method": method,
-        "radius": radius,
-        "seed": seed,
-        "samples": size,
-        "images": len(asked.bonus),
-        "bonus": f"{float(asked.bonus.mean()):.6g}",
-        "deviation": f"{float(asked.bonus.std(correction=0)):.6g}",
-        "error": f"{float(asked.error.abs().mean()):.6g}",
-    }
-
-
-def curve(rows: pd.DataFrame, method: str, radius: str) -> pd.DataFrame:
-    """Means over seeds of bonus, deviation over images and error, by number of samples."""
-    own = rows[(rows["method"] == method) & (rows["radius"] == radius)]
-    return own.groupby("samples")[["bonus", "deviation", "error", "images"]].mean()
 
 
 def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
@@ -252,7 +117,7 @@ def _label_lines(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _config(options: Options) -> dict[str, Any]:
-    return {"sizes": asdict(_sizes(options))}
+    return {"sizes": asdict(sizes_of(options))}
 
 
 CHOICES = f"""\
@@ -261,16 +126,16 @@ CHOICES = f"""\
 - The paper's network is fitted from scratch at every size, 200 epochs or {Sizes().gradient_steps}
   gradient steps, whichever ends first. Our agent learns the same log as it grows, fitting anew at
   a growth of 30%, as it does when it plays.
-- Bonuses are those of task {HEAD} at 100 fixed test images, each image alone. Fine-tuning is
-  slow: it asks about {max(Sizes().tuned)} of them, about {min(Sizes().tuned)} at the largest size,
-  and about half as many for the fixed B; one seed, where ours has {len(SEEDS)}.
+- Bonuses are those of task {HEAD} at {Sizes().images} fixed test images, each image alone.
+  Fine-tuning is slow: it asks about {min(Sizes().tuned)} of them at the largest size, and about a
+  fifth as many for the fixed B; one seed, where ours has {len(SEEDS)}.
 - Bonuses are not clipped, though rewards lie in [0, 1]: above 1 the bonus says nothing.
 """
 
 FIG2B = Reproduction(
     "Figure 2(b): the average bonus of fixed test images drops as the training set grows from 10 "
     "to 20000 samples.",
-    _pieces,
+    pieces,
     _figure,
     _verdicts,
     _config,
