@@ -189,6 +189,17 @@ def test_what_is_there_can_be_shown_before_all_is_made(tmp_path):
     assert "1 of 2 pieces" in (out / "verdict.md").read_text()
 
 
+def test_some_pieces_can_be_made_and_the_others_later(tmp_path):
+    calls: list[str] = []
+    reproduce("names", small(calls), tmp_path, Options(), only="th*")
+    assert calls == ["three"] and "1 of 2 pieces" in (tmp_path / "verdict.md").read_text()
+    reproduce("names", small(calls), tmp_path, Options())
+    assert calls == ["three", "one"] and len(pd.read_csv(tmp_path / "rows.csv")) == 2
+    with pytest.raises(InvalidInputError, match=r"no piece of names matches 'two'.*'one', 'three'"):
+        reproduce("names", small(calls), tmp_path / "none", Options(), only="two")
+    assert not (tmp_path / "none").exists()
+
+
 def test_pieces_from_several_machines_add_up(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "device_name", lambda device: f"a {device} machine")
     calls: list[str] = []

@@ -43,6 +43,9 @@ class ReproduceCommand:
     """Where networks live."""
     processes: int = 1
     """How many pieces are made at a time; the results are the same for any number."""
+    only: str = "*"
+    """Make only pieces whose names match, such as `*seed=1*`: several machines can share a claim,
+    each with a folder of its own, whose pieces are then put into one."""
     only_what_is_there: bool = False
     """Make nothing: figure and verdicts of the pieces that are finished."""
 
@@ -63,6 +66,7 @@ class ReproduceCommand:
                 options,
                 advance=advance,
                 processes=self.processes,
+                only=self.only,
                 only_what_is_there=self.only_what_is_there,
             )
         for verdict in verdicts:

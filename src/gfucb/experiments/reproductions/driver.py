@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -133,16 +134,21 @@ def reproduce(
     *,
     advance: Callable[[int], None] = lambda done: None,
     processes: int = 1,
+    only: str = "*",
     only_what_is_there: bool = False,
 ) -> list[Verdict]:
     """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces.
 
     Pieces are made by so many `processes` at a time, of one thread each; results are the same for
-    any number. With `only_what_is_there` nothing is made, the page says of how many pieces it
-    speaks, and those under way count as far as they have come.
+    any number. Made are those whose names match the pattern `only`; with `only_what_is_there` none
+    is. The page then says of how many pieces it speaks, and those under way count as far as they
+    have come.
     """
     if processes < 1:
         raise InvalidInputError(f"processes must be at least 1, got {processes}")
+    names = [piece.name for piece in reproduction.pieces(options)]
+    if not any(fnmatchcase(piece, only) for piece in names):
+        raise InvalidInputError(f"no piece of {name} matches {only!r}; there are {names}")
     torch.set_num_threads(1)
     asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
     for place in PLACES:
@@ -150,7 +156,8 @@ def reproduce(
     _open(out, asked)
     begin = _cpu_seconds()
     pieces = {out / "pieces" / f"{p.name}.csv": p for p in reproduction.pieces(options)}
-    missing = [] if only_what_is_there else [path for path in pieces if not path.exists()]
+    wanted = [] if only_what_is_there else [p for p in pieces if fnmatchcase(p.stem, only)]
+    missing = [path for path in wanted if not path.exists()]
     already = sum(path.exists() for path in pieces)
     advance(already)
     maker, finished = _maker(options) if missing else {}, list[str]()

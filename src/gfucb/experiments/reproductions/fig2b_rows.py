@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-import numpy as np
 import pandas as pd
 from torch import Tensor
 
@@ -167,25 +166,19 @@ def _row(method: str, radius: str, seed: int, size: int, asked: Asked) -> Row:
 
 
 def curve(rows: pd.DataFrame, method: str, radius: str) -> pd.DataFrame:
-    """Means over seeds of bonus, deviation over images and error, by number of samples."""
+    """Means over seeds of bonus, deviation over images and error, by number of samples.
+
+    Images that were asked in parts count as one set.
+    """
     own = rows[(rows["method"] == method) & (rows["radius"] == radius)]
-    by_seed = [
-        _pooled(parts) | {"samples": samples}
-        for (samples, _seed), parts in own.groupby(["samples", "seed"])
-    ]
-    values = ["bonus", "deviation", "error", "images"]
-    table = pd.DataFrame(by_seed, columns=["samples", *values])
-    return table.astype(dict.fromkeys(values, float)).groupby("samples").mean()
-
-
-def _pooled(parts: pd.DataFrame) -> dict[str, float]:
-    """Mean and deviation over all images, from those of parts."""
-    weight = parts["images"] / parts["images"].sum()
-    bonus = float((weight * parts["bonus"]).sum())
-    squares = parts["deviation"] ** 2 + (parts["bonus"] - bonus) ** 2
-    return {
-        "bonus": bonus,
-        "deviation": float(np.sqrt((weight * squares).sum())),
-        "error": float((weight * parts["error"]).sum()),
-        "images": float(parts["images"].sum()),
-    }
+    keys, images = ["samples", "seed"], own["images"]
+    sums = own.assign(
+        bonus=images * own["bonus"],
+        error=images * own["error"],
+        squares=images * (own["deviation"] ** 2 + own["bonus"] ** 2),
+    )
+    sums = sums.groupby(keys)[["bonus", "error", "squares", "images"]].sum()
+    means = sums.div(sums["images"], axis=0)
+    variance = (means["squares"] - means["bonus"] ** 2).clip(lower=0)
+    table = means[["bonus", "error"]].assign(deviation=variance**0.5, images=sums["images"])
+    return table.groupby("samples").mean()
