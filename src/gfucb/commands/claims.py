@@ -44,8 +44,8 @@ class ReproduceCommand:
     processes: int = 1
     """How many pieces are made at a time; the results are the same for any number."""
     only: str = "*"
-    """Make only pieces whose names match, such as `*seed=1*`: several machines can share a claim,
-    each with a folder of its own, whose pieces are then put into one."""
+    """Make only pieces whose names match, such as `*seed=1*`: a claim can be made bit by bit, its
+    folder going from machine to machine."""
     only_what_is_there: bool = False
     """Make nothing: figure and verdicts of the pieces that are finished."""
 

@@ -53,7 +53,7 @@ class Sizes:
 
     grid: tuple[int, ...] = (10, 30, 90, 270, 800, 2400, 7000, 20000)
     images: int = 100
-    tuned: tuple[int, ...] = (100, 100, 100, 100, 100, 100, 100, 60)
+    tuned: tuple[int, ...] = (100,) * 8
     images_a_piece: int = 20
     epochs: int = 200
     gradient_steps: int = 6000
