@@ -34,9 +34,7 @@ sections are claims about Algorithm 2, which the paper does not run.
 
 *This page is written by `gfucb page` from `results/`: no number in it is typed.* Where it says
 *entered by hand*, pieces were made on a machine that had the files of a commit but not its history,
-by the functions behind the command, and commit and versions were entered afterwards. In Figure
-2(a) our solvers look at what today's default has chosen and the paper's procedure at what the
-default of an earlier commit had (linear heads on twenty features); the command gives both one log.
+by the functions behind the command, and commit and versions were entered afterwards.
 """
 
 
