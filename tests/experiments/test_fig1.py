@@ -9,6 +9,7 @@ from gfucb.errors import RunFolderError
 from gfucb.experiments.reproductions.driver import Options, Progress, make, reproduce
 from gfucb.experiments.reproductions.fig1 import FIG1
 from gfucb.experiments.reproductions.fig1_rows import GREEDY, TEN, Line, best_epsilon, pieces
+from gfucb.experiments.reproductions.folder import Folder
 
 LINES = {
     Line("gfucb", 10): 10.0,
@@ -139,7 +140,7 @@ def the_papers_piece():
     return next(p for p in quick if p.name == "paper-M=10-K=10-seeds=0-0")
 
 
-def killed_midway(path, monkeypatch):
+def killed_midway(folder, monkeypatch):
     """Make the paper's piece until it has kept its progress once."""
     write = Progress.write
 
@@ -150,28 +151,29 @@ def killed_midway(path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Progress, "write", write_and_die)
         with pytest.raises(KeyboardInterrupt):
-            make(path, the_papers_piece())
+            make(folder, the_papers_piece())
 
 
 def test_the_papers_runs_go_on_where_they_were_killed(tmp_path, monkeypatch):
-    whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
-    make(whole, the_papers_piece())
+    piece = the_papers_piece()
+    whole, resumed = (Folder.open(tmp_path / name, {}) for name in ("whole", "resumed"))
+    make(whole, piece)
     killed_midway(resumed, monkeypatch)
-    kept = tmp_path / "resumed.safetensors"
-    assert not resumed.exists() and len(Progress.read(kept).rows) == 1
-    make(resumed, the_papers_piece())
+    kept = resumed.progress(piece.name)
+    assert not resumed.piece(piece.name).exists() and len(Progress.read(kept).rows) == 1
+    make(resumed, piece)
     assert not kept.exists()
-    both = [pd.read_csv(path).drop(columns="seconds") for path in (whole, resumed)]
-    pd.testing.assert_frame_equal(*both)
+    tables = [pd.read_csv(folder.piece(piece.name)) for folder in (whole, resumed)]
+    pd.testing.assert_frame_equal(*(table.drop(columns="seconds") for table in tables))
 
 
 def test_pieces_under_way_count_as_far_as_they_have_come(tmp_path, monkeypatch):
-    quick, folder = Options(quick=True), tmp_path / "pieces"
+    quick, folder = Options(quick=True), Folder(tmp_path)
     oracle = next(p for p in pieces(quick) if p.name.startswith("oracle"))
     with pytest.raises(RunFolderError, match="no finished piece"):
         reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
-    make(folder / f"{oracle.name}.csv", oracle)
-    killed_midway(folder / f"{the_papers_piece().name}.csv", monkeypatch)
+    make(folder, oracle)
+    killed_midway(folder, monkeypatch)
     reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert set(rows["agent"]) == {"oracle-ucb", "paper"}
@@ -180,14 +182,13 @@ def test_pieces_under_way_count_as_far_as_they_have_come(tmp_path, monkeypatch):
 
 
 def test_a_finished_piece_counts_once_even_if_its_progress_was_left_behind(tmp_path, monkeypatch):
-    quick, piece = Options(quick=True), the_papers_piece()
+    quick, piece, folder = Options(quick=True), the_papers_piece(), Folder(tmp_path)
     with pytest.raises(RunFolderError):
         reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
-    path = tmp_path / "pieces" / f"{piece.name}.csv"
-    killed_midway(path, monkeypatch)
-    kept = path.with_suffix(".safetensors")
+    killed_midway(folder, monkeypatch)
+    kept = folder.progress(piece.name)
     left = kept.read_bytes()
-    make(path, piece)
+    make(folder, piece)
     kept.write_bytes(left)
     reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
     assert pd.read_csv(tmp_path / "rows.csv")["round"].tolist() == [2, 4]

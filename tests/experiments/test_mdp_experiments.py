@@ -1,16 +1,14 @@
-"""Runs, comparisons and reproductions of episodic MDPs."""
+"""Runs and comparisons of episodic MDPs."""
 
 import json
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
-import pandas as pd
 import pytest
 from killing import kill_midway
 
 from gfucb.cli import main
-from gfucb.errors import InvalidInputError, RunFolderError, UnknownNameError
+from gfucb.errors import UnknownNameError
 from gfucb.experiments import load_rows, run, summarise
 from gfucb.experiments.mdp_agents import MDP_AGENTS, MDPAgentConfig, make_mdp_agent
 from gfucb.experiments.mdp_config import (
@@ -20,15 +18,6 @@ from gfucb.experiments.mdp_config import (
     make_mdp_world,
 )
 from gfucb.experiments.mdp_runner import play_episodes
-from gfucb.experiments.reproductions import (
-    Options,
-    Piece,
-    Reproduction,
-    Verdict,
-    driver,
-    lock,
-    reproduce,
-)
 
 TINY = MDPWorldConfig(
     num_tasks=2, num_actions=3, horizon=2, num_states=4, input_dim=4, num_representations=3
@@ -123,140 +112,6 @@ def test_run_takes_presets_of_mdps_and_names_unknown_agents(tmp_path, capsys):
     assert "gfucb-mdp, gfucb-mdp-joint" in capsys.readouterr().err
 
 
-def small(calls):
-    """A reproduction of two pieces that notes when they are made."""
-
-    def make(name):
-        calls.append(name)
-        return [{"name": name, "value": len(name)}]
-
-    def figure(rows):
-        from matplotlib.figure import Figure
-
-        return Figure()
-
-    return Reproduction(
-        "Names have lengths.",
-        lambda options: [Piece(name, lambda name=name: make(name)) for name in ("one", "three")],
-        figure,
-        lambda rows: [Verdict("long", str(rows["value"].sum()), bool(rows["value"].sum() == 8))],
-    )
-
-
-def test_a_reproduction_makes_only_what_is_missing_and_gives_the_same_bytes(tmp_path):
-    calls: list[str] = []
-    out = tmp_path / "out"
-    verdicts = reproduce("names", small(calls), out, Options())
-    assert calls == ["one", "three"] and verdicts[0].holds
-    before = (out / "rows.csv").read_bytes()
-    (out / "pieces" / "three.csv").unlink()
-    reproduce("names", small(calls), out, Options())
-    assert calls == ["one", "three", "three"]
-    assert (out / "rows.csv").read_bytes() == before
-    assert len(pd.read_csv(out / "rows.csv")) == 2
-
-
-def test_any_number_of_processes_gives_the_same_bytes(tmp_path):
-    def pieces(options):
-        made = {seed: partial(lock._tabular, "gfucb-mdp", 3, seed, 20, True) for seed in range(3)}
-        return [Piece(f"seed={seed}", make) for seed, make in made.items()]
-
-    locks = replace(small([]), pieces=pieces, verdicts=lambda rows: [])
-    for processes in (1, 2):
-        done: list[int] = []
-        out = tmp_path / str(processes)
-        reproduce("locks", locks, out, Options(), processes=processes, advance=done.append)
-        assert done == [0, 1, 2, 3]
-    for name in ("rows.csv", *(f"pieces/seed={seed}.csv" for seed in range(3)), "verdict.json"):
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
-    # A folder begun with one number can be ended with another.
-    (tmp_path / "2" / "pieces" / "seed=1.csv").unlink()
-    reproduce("locks", locks, tmp_path / "2", Options())
-    assert (tmp_path / "1" / "rows.csv").read_bytes() == (tmp_path / "2" / "rows.csv").read_bytes()
-    with pytest.raises(InvalidInputError, match="processes"):
-        reproduce("locks", locks, tmp_path / "none", Options(), processes=0)
-
-
-def test_what_is_there_can_be_shown_before_all_is_made(tmp_path):
-    calls: list[str] = []
-    out = tmp_path / "out"
-    with pytest.raises(RunFolderError, match="no finished piece"):
-        reproduce("names", small(calls), out, Options(), only_what_is_there=True)
-    reproduce("names", small(calls), out, Options())
-    (out / "pieces" / "three.csv").unlink()
-    reproduce("names", small(calls), out, Options(), only_what_is_there=True)
-    assert calls == ["one", "three"]
-    assert "1 of 2 pieces" in (out / "verdict.md").read_text()
-
-
-def test_some_pieces_can_be_made_and_the_others_later(tmp_path):
-    calls: list[str] = []
-    reproduce("names", small(calls), tmp_path, Options(), only="th*")
-    assert calls == ["three"] and "1 of 2 pieces" in (tmp_path / "verdict.md").read_text()
-    reproduce("names", small(calls), tmp_path, Options())
-    assert calls == ["three", "one"] and len(pd.read_csv(tmp_path / "rows.csv")) == 2
-    with pytest.raises(InvalidInputError, match=r"no piece of names matches 'two'.*'one', 'three'"):
-        reproduce("names", small(calls), tmp_path / "none", Options(), only="two")
-    assert not (tmp_path / "none").exists()
-
-
-def test_pieces_from_several_machines_add_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "device_name", lambda device: f"a {device} machine")
-    calls: list[str] = []
-    reproduce("names", small(calls), tmp_path, Options())
-    (tmp_path / "pieces" / "three.csv").unlink()
-    reproduce("names", small(calls), tmp_path, Options(data_dir="elsewhere", device="meta"))
-    assert calls == ["one", "three", "three"]
-    made = json.loads((tmp_path / "provenance.json").read_text())["made"]
-    assert [(entry["pieces"], entry["device"]) for entry in made] == [
-        (["one"], "cpu"),
-        (["three"], "a meta machine"),
-    ]
-    reproduce("names", small(calls), tmp_path, Options(device="meta"))
-    assert json.loads((tmp_path / "provenance.json").read_text())["made"] == made  # only drawn
-    (tmp_path / "pieces" / "one.csv").unlink()
-    reproduce("names", small(calls), tmp_path, Options(device="meta"))
-    again = json.loads((tmp_path / "provenance.json").read_text())["made"]
-    assert [entry["pieces"] for entry in again] == [["three"], ["one"]]  # nobody's are left out
-
-
-def test_a_call_that_is_stopped_has_signed_what_it_made(tmp_path):
-    def stopped(name: str) -> None:
-        if name == "three":
-            raise KeyboardInterrupt
-
-    whole = small([])
-    pieces = [partial(piece.make) for piece in whole.pieces(Options())]
-    killed = replace(
-        whole,
-        pieces=lambda options: [
-            Piece(name, lambda name=name, make=make: stopped(name) or make())
-            for name, make in zip(("one", "three"), pieces, strict=True)
-        ],
-    )
-    with pytest.raises(KeyboardInterrupt):
-        reproduce("names", killed, tmp_path, Options())
-    record = json.loads((tmp_path / "provenance.json").read_text())
-    assert [entry["pieces"] for entry in record["made"]] == [["one"]]
-    assert record["made"][0]["commit"] and record["made"][0]["versions"]["torch"]
-    reproduce("names", whole, tmp_path, Options())
-    record = json.loads((tmp_path / "provenance.json").read_text())
-    assert [entry["pieces"] for entry in record["made"]] == [["one"], ["three"]]
-
-
-def test_a_folder_with_other_options_is_refused(tmp_path):
-    reproduce("names", small([]), tmp_path / "out", Options())
-    with pytest.raises(RunFolderError, match="other options"):
-        reproduce("names", small([]), tmp_path / "out", Options(quick=True))
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(RunFolderError, match="holds no reproduction"):
-        reproduce("names", small([]), tmp_path / "mine", Options())
-
-
-def test_unknown_reproductions_list_the_known_ones(capsys):
-    with pytest.raises(SystemExit):
-        main(["reproduce", "fig9", "--out", "x"])
-    assert "linear-mdp, lock" in capsys.readouterr().err
+def test_an_unknown_agent_is_told_the_known_ones():
     with pytest.raises(UnknownNameError, match="lsvi-ucb"):
         make_mdp_agent(MDPAgentConfig("nobody"), make_mdp_world(TINY, 0), 0)

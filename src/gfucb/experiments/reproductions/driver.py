@@ -1,18 +1,15 @@
 """What every reproduction has: a claim, pieces that can be resumed, a figure and verdicts.
 
-A folder gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and provenance.json; while
-it is being made, each finished piece stands in pieces/ and is not made again. From then on
-provenance says which code and machine made it.
+A folder gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and provenance.json. A
+finished piece is not made again, and provenance says which code and machine made it.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
@@ -30,6 +27,7 @@ from gfucb.errors import InvalidInputError, RunFolderError
 from gfucb.experiments.figures import save
 from gfucb.experiments.ratios import device_name
 from gfucb.experiments.records import provenance_now
+from gfucb.experiments.reproductions.folder import Folder, csv_of, json_of, write
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,6 @@ class Options:
     quick: bool = False
     data_dir: str | None = None
     device: str = "cpu"
-
-
-# Where data and networks lie is no part of the question: pieces add up from wherever there is a
-# machine, and provenance says from where.
-PLACES = ("data_dir", "device")
 
 
 @dataclass(frozen=True)
@@ -150,38 +143,36 @@ def reproduce(
     if not any(fnmatchcase(piece, only) for piece in names):
         raise InvalidInputError(f"no piece of {name} matches {only!r}; there are {names}")
     torch.set_num_threads(1)
-    asked = _as_json({"name": name, **asdict(options), "config": reproduction.config(options)})
-    for place in PLACES:
-        del asked[place]
-    _open(out, asked)
-    begin = _cpu_seconds()
-    pieces = {out / "pieces" / f"{p.name}.csv": p for p in reproduction.pieces(options)}
-    wanted = [] if only_what_is_there else [p for p in pieces if fnmatchcase(p.stem, only)]
-    missing = [path for path in wanted if not path.exists()]
-    already = sum(path.exists() for path in pieces)
+    asked = {"name": name, **asdict(options), "config": reproduction.config(options)}
+    folder = Folder.open(out, asked)
+    begin, pieces = _cpu_seconds(), {piece.name: piece for piece in reproduction.pieces(options)}
+    wanted = [] if only_what_is_there else [p for p in pieces if fnmatchcase(p, only)]
+    missing = [piece for piece in wanted if not folder.piece(piece).exists()]
+    already = sum(folder.piece(piece).exists() for piece in pieces)
     advance(already)
-    maker, finished = _maker(options) if missing else {}, list[str]()
-    earlier = _read(out / "provenance.json").get("made", [])
-    for path in _make_all({path: pieces[path] for path in missing}, processes):
-        finished.append(path.stem)
-        signature = maker | {"pieces": finished, "cpu_seconds": round(_cpu_seconds() - begin, 1)}
-        made = [*_less(earlier, finished), signature]
-        _write(out / "provenance.json", _json({"asked": asked, "made": made}))
-        advance(already + len(finished))
-    paths = list(pieces)
-    there = [path for path in paths if path.exists()]
+    maker, made, earlier = _maker(options) if missing else {}, list[str](), folder.made
+
+    def sign() -> None:
+        seconds = round(_cpu_seconds() - begin, 1)
+        folder.sign(earlier, maker | {"pieces": made, "cpu_seconds": seconds})
+
+    for piece in _make_all(folder, [pieces[piece] for piece in missing], processes):
+        made.append(piece.name)
+        sign()
+        advance(already + len(made))
+    if made:
+        sign()  # the seconds of other processes are known when these have ended
+    there = [piece for piece in pieces if folder.piece(piece).exists()]
     if not there:
         raise RunFolderError(f"there is no finished piece in {out}")
-    begun = [_kept(path) for path in paths if not path.exists() and _kept(path).exists()]
-    parts = [pd.read_csv(path) for path in there]
-    parts += [pd.DataFrame(Progress.read(path).rows) for path in begun]
-    rows = pd.concat(parts, ignore_index=True)
-    _write(out / "rows.csv", rows.to_csv(index=False))
+    kept = {piece: folder.progress(piece) for piece in pieces if piece not in there}
+    begun = {piece: Progress.read(path).rows for piece, path in kept.items() if path.exists()}
+    rows = folder.gather(there, begun)
     save(reproduction.figure(rows), out / "figure")
     verdicts = list(reproduction.verdicts(rows))
-    _write(out / "verdict.json", _json([asdict(verdict) for verdict in verdicts]))
-    note = _note(len(there), len(begun), len(paths))
-    _write(out / "verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
+    folder.write("verdict.json", json_of([asdict(verdict) for verdict in verdicts]))
+    note = _note(len(there), len(begun), len(pieces))
+    folder.write("verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
     return verdicts
 
 
@@ -191,25 +182,17 @@ def _maker(options: Options) -> dict[str, Any]:
     return provenance_now() | device
 
 
-def _less(made: Iterable[dict[str, Any]], anew: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Who made what, without the pieces that are made anew and those who made only these."""
-    for entry in made:
-        left = [name for name in entry["pieces"] if name not in anew]
-        if left or not entry["pieces"]:
-            yield entry | {"pieces": left}
-
-
-def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[Path]:
-    """Make pieces, each written as soon as it is there; yield where each stands."""
+def _make_all(folder: Folder, pieces: Sequence[Piece], processes: int) -> Iterator[Piece]:
+    """Make pieces, each written as soon as it is there; yield each then."""
     if processes == 1:
-        for path, piece in pieces.items():
-            make(path, piece)
-            yield path
+        for piece in pieces:
+            make(folder, piece)
+            yield piece
         return
     # Forked processes would inherit torch's threads in whatever state they are.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, torch.set_num_threads, (1,)) as pool:
-        futures = {pool.submit(make, path, piece): path for path, piece in pieces.items()}
+        futures = {pool.submit(make, folder, piece): piece for piece in pieces}
         try:
             for future in as_completed(futures):
                 future.result()
@@ -219,15 +202,11 @@ def _make_all(pieces: Mapping[Path, Piece], processes: int) -> Iterator[Path]:
             raise
 
 
-def make(path: Path, piece: Piece) -> None:
-    """Make a piece and write it to `path`, all at once."""
-    _write(path, _csv(piece.make(_kept(path)) if piece.resumes else piece.make()))
-    _kept(path).unlink(missing_ok=True)
-
-
-def _kept(path: Path) -> Path:
-    """Where the piece that is to stand at `path` keeps how far it has come."""
-    return path.with_name(path.name.removesuffix(".csv") + ".safetensors")
+def make(folder: Folder, piece: Piece) -> None:
+    """Make a piece and write it to its folder, all at once."""
+    kept = folder.progress(piece.name)
+    write(folder.piece(piece.name), csv_of(piece.make(kept) if piece.resumes else piece.make()))
+    kept.unlink(missing_ok=True)
 
 
 def _note(finished: int, begun: int, pieces: int) -> str:
@@ -259,51 +238,3 @@ def verdict_page(
     flags = " --quick" if options.quick else ""
     lines += ["", f"Made by `gfucb reproduce {name}{flags} --out FOLDER`.", ""]
     return "\n".join(lines)
-
-
-def _open(out: Path, asked: dict[str, Any]) -> None:
-    """Refuse a folder that holds something else; note what was asked for."""
-    provenance = out / "provenance.json"
-    if provenance.exists():
-        there = _read(provenance).get("asked", {})
-        for place in PLACES:
-            there.pop(place, None)
-        if there != asked:
-            raise RunFolderError(
-                f"{out} holds a reproduction made with other options: {there}, not {asked}; "
-                "choose another folder"
-            )
-    elif out.exists() and any(out.iterdir()):
-        raise RunFolderError(f"{out} is not empty and holds no reproduction; choose another folder")
-    (out / "pieces").mkdir(parents=True, exist_ok=True)
-    if not provenance.exists():
-        _write(provenance, _json({"asked": asked, "made": []}))
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _as_json(value: dict[str, Any]) -> dict[str, Any]:
-    return dict(json.loads(json.dumps(value)))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2) + "\n"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"cannot read {path}: {error}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    os.replace(partial, path)

@@ -127,8 +127,8 @@ CHOICES = f"""\
   gradient steps, whichever ends first. Our agent learns the same log as it grows, fitting anew at
   a growth of 30%, as it does when it plays.
 - Bonuses are those of task {HEAD} at {Sizes().images} fixed test images, each image alone.
-  Fine-tuning is slow: it asks about {min(Sizes().tuned)} of them at the largest size, and about a
-  fifth as many for the fixed B; one seed, where ours has {len(SEEDS)}.
+  Fine-tuning is slow: one seed, where ours has {len(SEEDS)}, and for the fixed B a fifth of the
+  images.
 - Bonuses are not clipped, though rewards lie in [0, 1]: above 1 the bonus says nothing.
 """
 

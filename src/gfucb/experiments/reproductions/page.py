@@ -28,9 +28,9 @@ INTRODUCTION = """\
 Claim by claim: what was measured, whether it holds, by how much, and what was chosen where the
 paper is silent. The paper (Lu, Zhao, Du and Huang 2022, arXiv 2205.15701) has no public code and
 prints no numbers beside its pictures, so it is its sentences that are tested. Each section is made
-by one command, `gfucb reproduce NAME --data-dir FOLDER --out results/NAME`; FOLDER holds MNIST.
-`gfucb reproduce all --data-dir FOLDER --out results` makes the paper's figures. The last two
-sections are claims about Algorithm 2, which the paper does not run.
+by one command, `gfucb reproduce NAME --data-dir FOLDER --out MINE`; FOLDER holds MNIST, MINE is a
+new folder. `gfucb reproduce all --data-dir FOLDER --out MINE` makes the paper's figures. The last
+two sections are claims about Algorithm 2, which the paper does not run.
 
 *This page is written by `gfucb page` from `results/`: no number in it is typed.* Where it says
 *entered by hand*, pieces were made on a machine that had the files of a commit but not its history,

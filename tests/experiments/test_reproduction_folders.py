@@ -1,0 +1,201 @@
+"""The folders of reproductions: what is made, kept, signed, restored and refused."""
+
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from gfucb.cli import main
+from gfucb.errors import InvalidInputError, RunFolderError
+from gfucb.experiments.reproductions import (
+    REPRODUCTIONS,
+    Options,
+    Piece,
+    Reproduction,
+    Verdict,
+    driver,
+    lock,
+    reproduce,
+)
+from gfucb.experiments.reproductions.folder import Folder, csv_of, write
+
+
+def small(calls):
+    """A reproduction of two pieces that notes when they are made."""
+
+    def make(name):
+        calls.append(name)
+        return [{"name": name, "value": len(name)}]
+
+    return Reproduction(
+        "Names have lengths.",
+        lambda options: [Piece(name, lambda name=name: make(name)) for name in ("one", "three")],
+        lambda rows: Figure(),
+        lambda rows: [Verdict("long", str(rows["value"].sum()), bool(rows["value"].sum() == 8))],
+    )
+
+
+def test_a_reproduction_makes_only_what_is_missing_and_gives_the_same_bytes(tmp_path):
+    calls: list[str] = []
+    out = tmp_path / "out"
+    verdicts = reproduce("names", small(calls), out, Options())
+    assert calls == ["one", "three"] and verdicts[0].holds
+    before = (out / "rows.csv").read_bytes()
+    (out / "pieces" / "three.csv").unlink()
+    reproduce("names", small(calls), out, Options())
+    assert calls == ["one", "three", "three"]
+    assert (out / "rows.csv").read_bytes() == before
+    assert len(pd.read_csv(out / "rows.csv")) == 2
+
+
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path):
+    def pieces(options):
+        made = {seed: partial(lock._tabular, "gfucb-mdp", 3, seed, 20, True) for seed in range(3)}
+        return [Piece(f"seed={seed}", make) for seed, make in made.items()]
+
+    locks = replace(small([]), pieces=pieces, verdicts=lambda rows: [])
+    for processes in (1, 2):
+        done: list[int] = []
+        out = tmp_path / str(processes)
+        reproduce("locks", locks, out, Options(), processes=processes, advance=done.append)
+        assert done == [0, 1, 2, 3]
+        (maker,) = json.loads((out / "provenance.json").read_text())["made"]
+        assert sorted(maker["pieces"]) == ["seed=0", "seed=1", "seed=2"]
+        assert maker["cpu_seconds"] > 0  # of other processes too
+    for name in ("rows.csv", *(f"pieces/seed={seed}.csv" for seed in range(3)), "verdict.json"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
+    # A folder begun with one number can be ended with another.
+    (tmp_path / "2" / "pieces" / "seed=1.csv").unlink()
+    reproduce("locks", locks, tmp_path / "2", Options())
+    assert (tmp_path / "1" / "rows.csv").read_bytes() == (tmp_path / "2" / "rows.csv").read_bytes()
+    with pytest.raises(InvalidInputError, match="processes"):
+        reproduce("locks", locks, tmp_path / "none", Options(), processes=0)
+
+
+def test_what_is_there_can_be_shown_before_all_is_made(tmp_path):
+    calls: list[str] = []
+    out = tmp_path / "out"
+    with pytest.raises(RunFolderError, match="no finished piece"):
+        reproduce("names", small(calls), out, Options(), only_what_is_there=True)
+    reproduce("names", small(calls), out, Options())
+    (out / "pieces" / "three.csv").unlink()
+    reproduce("names", small(calls), out, Options(), only_what_is_there=True)
+    assert calls == ["one", "three"]
+    assert "1 of 2 pieces" in (out / "verdict.md").read_text()
+
+
+def test_a_folder_kept_without_its_pieces_goes_on_from_its_rows(tmp_path):
+    calls: list[str] = []
+    reproduce("names", small(calls), tmp_path, Options())
+    pieces = {path.name: path.read_bytes() for path in (tmp_path / "pieces").iterdir()}
+    whole = {p: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()}
+    shutil.rmtree(tmp_path / "pieces")
+    reproduce("names", small(calls), tmp_path, Options())
+    assert calls == ["one", "three"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "pieces").iterdir()} == pieces
+    assert {p: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == whole
+
+    shutil.rmtree(tmp_path / "pieces")
+    rows = (tmp_path / "rows.csv").read_text()
+    (tmp_path / "rows.csv").write_text("\n".join(rows.splitlines()[:-1]) + "\n")
+    with pytest.raises(RunFolderError, match=r"has 1 rows where provenance\.json tells of 2"):
+        reproduce("names", small(calls), tmp_path, Options())
+    (tmp_path / "rows.csv").unlink()
+    with pytest.raises(RunFolderError, match="cannot read"):
+        reproduce("names", small(calls), tmp_path, Options())
+    assert calls == ["one", "three"] and not (tmp_path / "pieces").exists()
+
+
+def test_only_finished_and_signed_pieces_are_taken_from_rows(tmp_path):
+    folder = Folder.open(tmp_path, {"name": "n"})
+    for name, rows in {"a": [{"x": "1", "y": ""}], "b": [{"x": "2", "z": "0.10"}]}.items():
+        write(folder.piece(name), csv_of(rows))
+    folder.sign([], {"pieces": ["a", "b"]})
+    folder.gather(["a", "b"], {"under way": [{"x": 3}]})
+    assert (tmp_path / "rows.csv").read_text() == "x,y,z\n1,,\n2,,0.10\n3,,\n"
+    shutil.rmtree(tmp_path / "pieces")
+    again = Folder.open(tmp_path, {"name": "n"})
+    assert sorted(path.name for path in (tmp_path / "pieces").iterdir()) == ["a.csv", "b.csv"]
+    assert again.piece("b").read_text() == "x,z\n2,0.10\n"
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_committed_rows_are_all_signed(name, tmp_path):
+    committed = Path(__file__).parents[2] / "results" / name
+    for file in ("rows.csv", "provenance.json"):
+        shutil.copy(committed / file, tmp_path)
+    reproduction = REPRODUCTIONS[name]
+    reproduce(name, reproduction, tmp_path, Options(), only_what_is_there=True)
+    names = {piece.name for piece in reproduction.pieces(Options())}
+    assert {path.stem for path in (tmp_path / "pieces").iterdir()} == names
+    for file in ("rows.csv", "provenance.json", "verdict.json", "verdict.md"):
+        assert (tmp_path / file).read_bytes() == (committed / file).read_bytes(), file
+
+
+def test_some_pieces_can_be_made_and_the_others_later(tmp_path):
+    calls: list[str] = []
+    reproduce("names", small(calls), tmp_path, Options(), only="th*")
+    assert calls == ["three"] and "1 of 2 pieces" in (tmp_path / "verdict.md").read_text()
+    reproduce("names", small(calls), tmp_path, Options())
+    assert calls == ["three", "one"] and len(pd.read_csv(tmp_path / "rows.csv")) == 2
+    with pytest.raises(InvalidInputError, match=r"no piece of names matches 'two'.*'one', 'three'"):
+        reproduce("names", small(calls), tmp_path / "none", Options(), only="two")
+    assert not (tmp_path / "none").exists()
+
+
+def test_pieces_from_several_machines_add_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "device_name", lambda device: f"a {device} machine")
+    calls: list[str] = []
+    reproduce("names", small(calls), tmp_path, Options())
+    (tmp_path / "pieces" / "three.csv").unlink()
+    reproduce("names", small(calls), tmp_path, Options(data_dir="elsewhere", device="meta"))
+    assert calls == ["one", "three", "three"]
+    made = json.loads((tmp_path / "provenance.json").read_text())["made"]
+    assert [(entry["pieces"], entry["device"]) for entry in made] == [
+        (["one"], "cpu"),
+        (["three"], "a meta machine"),
+    ]
+    reproduce("names", small(calls), tmp_path, Options(device="meta"))
+    assert json.loads((tmp_path / "provenance.json").read_text())["made"] == made  # only drawn
+    (tmp_path / "pieces" / "one.csv").unlink()
+    reproduce("names", small(calls), tmp_path, Options(device="meta"))
+    again = json.loads((tmp_path / "provenance.json").read_text())["made"]
+    assert [entry["pieces"] for entry in again] == [["three"], ["one"]]  # nobody's are left out
+
+
+def test_a_call_that_is_stopped_has_signed_what_it_made(tmp_path):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    whole = small([])
+    first, last = whole.pieces(Options())
+    killed = replace(whole, pieces=lambda options: [first, replace(last, make=interrupted)])
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("names", killed, tmp_path, Options())
+    record = json.loads((tmp_path / "provenance.json").read_text())
+    assert [entry["pieces"] for entry in record["made"]] == [["one"]]
+    assert record["made"][0]["commit"] and record["made"][0]["versions"]["torch"]
+    reproduce("names", whole, tmp_path, Options())
+    record = json.loads((tmp_path / "provenance.json").read_text())
+    assert [entry["pieces"] for entry in record["made"]] == [["one"], ["three"]]
+
+
+def test_a_folder_with_other_options_is_refused(tmp_path):
+    reproduce("names", small([]), tmp_path / "out", Options())
+    with pytest.raises(RunFolderError, match="other options"):
+        reproduce("names", small([]), tmp_path / "out", Options(quick=True))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(RunFolderError, match="holds no reproduction"):
+        reproduce("names", small([]), tmp_path / "mine", Options())
+
+
+def test_unknown_reproductions_list_the_known_ones(capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "fig9", "--out", "x"])
+    assert "linear-mdp, lock" in capsys.readouterr().err
