@@ -173,6 +173,7 @@ def test_pieces_under_way_count_as_far_as_they_have_come(tmp_path, monkeypatch):
     with pytest.raises(RunFolderError, match="no finished piece"):
         reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
     make(folder, oracle)
+    folder.sign([], {"pieces": [oracle.name]})
     killed_midway(folder, monkeypatch)
     reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
     rows = pd.read_csv(tmp_path / "rows.csv")
@@ -189,6 +190,7 @@ def test_a_finished_piece_counts_once_even_if_its_progress_was_left_behind(tmp_p
     kept = folder.progress(piece.name)
     left = kept.read_bytes()
     make(folder, piece)
+    folder.sign([], {"pieces": [piece.name]})
     kept.write_bytes(left)
     reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
     assert pd.read_csv(tmp_path / "rows.csv")["round"].tolist() == [2, 4]

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from gfucb.experiments.reproductions import (
     lock,
     reproduce,
 )
+from gfucb.experiments.reproductions.driver import make
 from gfucb.experiments.reproductions.folder import Folder, csv_of, write
 
 
@@ -38,6 +39,10 @@ def small(calls):
         lambda rows: Figure(),
         lambda rows: [Verdict("long", str(rows["value"].sum()), bool(rows["value"].sum() == 8))],
     )
+
+
+def asked_of_small() -> dict:
+    return {"name": "names", **asdict(Options()), "config": {}}
 
 
 def test_a_reproduction_makes_only_what_is_missing_and_gives_the_same_bytes(tmp_path):
@@ -111,17 +116,43 @@ def test_a_folder_kept_without_its_pieces_goes_on_from_its_rows(tmp_path):
     assert calls == ["one", "three"] and not (tmp_path / "pieces").exists()
 
 
-def test_only_finished_and_signed_pieces_are_taken_from_rows(tmp_path):
+def test_a_piece_under_way_is_not_taken_from_rows(tmp_path):
     folder = Folder.open(tmp_path, {"name": "n"})
     for name, rows in {"a": [{"x": "1", "y": ""}], "b": [{"x": "2", "z": "0.10"}]}.items():
         write(folder.piece(name), csv_of(rows))
-    folder.sign([], {"pieces": ["a", "b"]})
-    folder.gather(["a", "b"], {"under way": [{"x": 3}]})
-    assert (tmp_path / "rows.csv").read_text() == "x,y,z\n1,,\n2,,0.10\n3,,\n"
+    folder.sign([], {"pieces": ["a", "b", "was there once"]})
+    folder.gather(["a", "b"], {"was there once": [{"x": 3}]})
+    before = (tmp_path / "rows.csv").read_text()
+    assert before == "x,y,z\n1,,\n2,,0.10\n3,,\n"
     shutil.rmtree(tmp_path / "pieces")
     again = Folder.open(tmp_path, {"name": "n"})
-    assert sorted(path.name for path in (tmp_path / "pieces").iterdir()) == ["a.csv", "b.csv"]
-    assert again.piece("b").read_text() == "x,z\n2,0.10\n"
+    assert again.finished == {"a", "b"} == {p.stem for p in (tmp_path / "pieces").iterdir()}
+    again.gather(["a", "b"], {"was there once": [{"x": 3}]})
+    assert (tmp_path / "rows.csv").read_text() == before
+
+
+def test_a_piece_that_nobody_signed_is_made_again(tmp_path):
+    calls: list[str] = []
+    folder = Folder.open(tmp_path, asked_of_small())
+    make(folder, small([]).pieces(Options())[0])  # killed before it could sign
+    reproduce("names", small(calls), tmp_path, Options())
+    assert calls == ["one", "three"] and folder.finished == {"one", "three"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        *("[1]", "5", "null", '{"asked": 3}'),
+        '{"asked": {}, "made": [], "rows": [], "under_way": {}}',
+        '{"asked": {}, "made": [{"pieces": 2}], "rows": {}, "under_way": {}}',
+    ],
+)
+def test_what_is_no_record_is_refused_and_left_alone(tmp_path, record):
+    (tmp_path / "provenance.json").write_text(record)
+    calls: list[str] = []
+    with pytest.raises(RunFolderError, match=r"provenance\.json is not the record"):
+        reproduce("names", small(calls), tmp_path, Options())
+    assert not calls and [path.name for path in tmp_path.iterdir()] == ["provenance.json"]
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
@@ -139,13 +170,37 @@ def test_committed_rows_are_all_signed(name, tmp_path):
 
 def test_some_pieces_can_be_made_and_the_others_later(tmp_path):
     calls: list[str] = []
-    reproduce("names", small(calls), tmp_path, Options(), only="th*")
-    assert calls == ["three"] and "1 of 2 pieces" in (tmp_path / "verdict.md").read_text()
-    reproduce("names", small(calls), tmp_path, Options())
+    assert reproduce("names", small(calls), tmp_path, Options(), only="th*") == []
+    assert calls == ["three"] and not (tmp_path / "rows.csv").exists()
+    assert reproduce("names", small(calls), tmp_path, Options())[0].holds
     assert calls == ["three", "one"] and len(pd.read_csv(tmp_path / "rows.csv")) == 2
-    with pytest.raises(InvalidInputError, match=r"no piece of names matches 'two'.*'one', 'three'"):
+    with pytest.raises(InvalidInputError, match=r"no piece of names matches 'two'.* one to three"):
         reproduce("names", small(calls), tmp_path / "none", Options(), only="two")
     assert not (tmp_path / "none").exists()
+
+
+def test_too_few_pieces_for_a_figure_are_told_apart_from_a_defect(tmp_path, capsys):
+    out = str(tmp_path / "lock")
+    main(["reproduce", "lock", "--quick", "--only", "gfucb-mdp-H=6-*", "--out", out])
+    assert "other pieces are missing" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["reproduce", "lock", "--quick", "--only-what-is-there", "--out", out])
+    assert "too few pieces for a figure" in " ".join(capsys.readouterr().err.split())
+
+    def broken(rows):
+        raise KeyError("a defect")
+
+    with pytest.raises(KeyError, match="a defect"):
+        reproduce("names", replace(small([]), verdicts=broken), tmp_path / "n", Options())
+
+
+def test_all_passes_over_figures_without_a_match(tmp_path, capsys):
+    out = tmp_path / "all"
+    main(["reproduce", "all", "--quick", "--only", "ours*", "--out", str(out)])
+    assert [path.name for path in out.iterdir()] == ["fig2b"]
+    with pytest.raises(SystemExit):
+        main(["reproduce", "all", "--quick", "--only", "nothing", "--out", str(out)])
+    assert "no piece of any figure matches" in capsys.readouterr().err
 
 
 def test_pieces_from_several_machines_add_up(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import tyro
 from rich.console import Console
 
 from gfucb.commands.places import require_place
-from gfucb.errors import RunFolderError, lookup
+from gfucb.errors import InvalidInputError, RunFolderError, lookup
 from gfucb.experiments.audit import Coverage, audit_run
 from gfucb.experiments.records import read_config
 from gfucb.experiments.reproductions import PAPER, REPRODUCTIONS, Options, page_of, reproduce
@@ -44,19 +45,19 @@ class ReproduceCommand:
     processes: int = 1
     """How many pieces are made at a time; the results are the same for any number."""
     only: str = "*"
-    """Make only pieces whose names match, such as `*seed=1*`: a claim can be made bit by bit, its
-    folder going from machine to machine."""
+    """Make only pieces whose names match, such as `paper-*`: a claim can be made bit by bit, its
+    folder going from machine to machine, one call at a time."""
     only_what_is_there: bool = False
     """Make nothing: figure and verdicts of the pieces that are finished."""
 
     def __call__(self, console: Console) -> None:
         """Make what is missing, then print the verdicts."""
+        options = Options(self.seeds, self.quick, self.data_dir, self.device)
         if self.name == "all":
-            for name in PAPER:
+            for name in self._some_of_the_papers(options):
                 replace(self, name=name, out=self.out / name)(console)
             return
         entry = lookup(REPRODUCTIONS, self.name, "reproduction")
-        options = Options(self.seeds, self.quick, self.data_dir, self.device)
         num_pieces = len(entry.pieces(options))
         with progress(console, self.name, num_pieces, "piece") as advance:
             verdicts = reproduce(
@@ -69,10 +70,21 @@ class ReproduceCommand:
                 only=self.only,
                 only_what_is_there=self.only_what_is_there,
             )
+        if not verdicts:
+            console.print("other pieces are missing: no figure yet", highlight=False)
+            return
         for verdict in verdicts:
             answer = "holds" if verdict.holds else "does not hold"
             console.print(f"{verdict.claim}: {answer}. {verdict.measured}", highlight=False)
         console.print(f"figure: {self.out / 'figure.png'}", highlight=False)
+
+    def _some_of_the_papers(self, options: Options) -> list[str]:
+        """Figures that have a piece whose name matches."""
+        names = {name: [p.name for p in REPRODUCTIONS[name].pieces(options)] for name in PAPER}
+        found = [name for name in PAPER if fnmatch.filter(names[name], self.only)]
+        if not found:
+            raise InvalidInputError(f"no piece of any figure matches {self.only!r}")
+        return found
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What every reproduction has: a claim, pieces that can be resumed, a figure and verdicts.
 
 A folder gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and provenance.json. A
-finished piece is not made again, and provenance says which code and machine made it.
+finished piece is not made again, and provenance says which code and machine finished it.
 """
 
 from __future__ import annotations
@@ -133,45 +133,72 @@ def reproduce(
     """Make what is missing in `out`, then rows, figure and verdicts; `advance` counts pieces.
 
     Pieces are made by so many `processes` at a time, of one thread each; results are the same for
-    any number. Made are those whose names match the pattern `only`; with `only_what_is_there` none
-    is. The page then says of how many pieces it speaks, and those under way count as far as they
-    have come.
+    any number. Made are those whose names match the pattern `only`; while others are missing
+    there is no verdict. With `only_what_is_there` nothing is made, the page says of how many
+    pieces it speaks, and those under way count as far as they have come.
     """
     if processes < 1:
         raise InvalidInputError(f"processes must be at least 1, got {processes}")
-    names = [piece.name for piece in reproduction.pieces(options)]
-    if not any(fnmatchcase(piece, only) for piece in names):
-        raise InvalidInputError(f"no piece of {name} matches {only!r}; there are {names}")
+    pieces = reproduction.pieces(options)
+    wanted = [piece for piece in pieces if fnmatchcase(piece.name, only)]
+    if not wanted:
+        raise InvalidInputError(
+            f"no piece of {name} matches {only!r}; there are {len(pieces)}, from "
+            f"{pieces[0].name} to {pieces[-1].name}"
+        )
     torch.set_num_threads(1)
     asked = {"name": name, **asdict(options), "config": reproduction.config(options)}
     folder = Folder.open(out, asked)
-    begin, pieces = _cpu_seconds(), {piece.name: piece for piece in reproduction.pieces(options)}
-    wanted = [] if only_what_is_there else [p for p in pieces if fnmatchcase(p, only)]
-    missing = [piece for piece in wanted if not folder.piece(piece).exists()]
-    already = sum(folder.piece(piece).exists() for piece in pieces)
+    already = sum(piece.name in folder.finished for piece in pieces)
     advance(already)
-    maker, made, earlier = _maker(options) if missing else {}, list[str](), folder.made
+    if not only_what_is_there:
+        for count in _make_and_sign(folder, wanted, options, processes):
+            advance(already + count)
+        if not folder.finished.issuperset(piece.name for piece in pieces):
+            return []
+    return _told(name, reproduction, folder, options)
+
+
+def _make_and_sign(
+    folder: Folder, wanted: Sequence[Piece], options: Options, processes: int
+) -> Iterator[int]:
+    """Make what is missing of the pieces and say who did; yield how many there are by then."""
+    begin, earlier, made = _cpu_seconds(), folder.made, list[str]()
+    finished = folder.finished
+    missing = [piece for piece in wanted if piece.name not in finished]
+    if not missing:
+        return
+    maker = _maker(options)
 
     def sign() -> None:
         seconds = round(_cpu_seconds() - begin, 1)
         folder.sign(earlier, maker | {"pieces": made, "cpu_seconds": seconds})
 
-    for piece in _make_all(folder, [pieces[piece] for piece in missing], processes):
+    for piece in _make_all(folder, missing, processes):
         made.append(piece.name)
         sign()
-        advance(already + len(made))
-    if made:
-        sign()  # the seconds of other processes are known when these have ended
-    there = [piece for piece in pieces if folder.piece(piece).exists()]
+        yield len(made)
+    sign()  # the seconds of other processes are known when these have ended
+
+
+def _told(name: str, reproduction: Reproduction, folder: Folder, options: Options) -> list[Verdict]:
+    """Rows, figure and verdicts of what is there."""
+    names, finished = [piece.name for piece in reproduction.pieces(options)], folder.finished
+    there = [piece for piece in names if piece in finished]
     if not there:
-        raise RunFolderError(f"there is no finished piece in {out}")
-    kept = {piece: folder.progress(piece) for piece in pieces if piece not in there}
+        raise RunFolderError(f"there is no finished piece in {folder.path}")
+    kept = {piece: folder.progress(piece) for piece in names if piece not in finished}
     begun = {piece: Progress.read(path).rows for piece, path in kept.items() if path.exists()}
     rows = folder.gather(there, begun)
-    save(reproduction.figure(rows), out / "figure")
-    verdicts = list(reproduction.verdicts(rows))
+    note = _note(len(there), len(begun), len(names))
+    try:
+        save(reproduction.figure(rows), folder.path / "figure")
+        verdicts = list(reproduction.verdicts(rows))
+    except (KeyError, IndexError, ValueError) as error:
+        if not note:
+            raise
+        raise RunFolderError(f"{folder.path} has too few pieces for a figure: {note}") from error
     folder.write("verdict.json", json_of([asdict(verdict) for verdict in verdicts]))
-    note = _note(len(there), len(begun), len(pieces))
     folder.write("verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
     return verdicts
 

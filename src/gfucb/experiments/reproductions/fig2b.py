@@ -123,9 +123,9 @@ def _config(options: Options) -> dict[str, Any]:
 CHOICES = f"""\
 - 10 to 20000 samples are more than T * M: they are drawn offline, uniformly, in turn for ten tasks.
   t in B_t is then n / 10; a fixed B, that of t = 200, shows what is due to the data alone.
-- The paper's network is fitted from scratch at every size, 200 epochs or {Sizes().gradient_steps}
-  gradient steps, whichever ends first. Our agent learns the same log as it grows, fitting anew at
-  a growth of 30%, as it does when it plays.
+- The paper's network is fitted from scratch at every size, {Sizes().epochs} epochs or
+  {Sizes().gradient_steps} gradient steps, whichever ends first. Our agent learns the same log as it
+  grows, fitting anew at a growth of 30%, as it does when it plays.
 - Bonuses are those of task {HEAD} at {Sizes().images} fixed test images, each image alone.
   Fine-tuning is slow: one seed, where ours has {len(SEEDS)}, and for the fixed B a fifth of the
   images.

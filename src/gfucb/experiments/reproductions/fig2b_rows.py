@@ -48,6 +48,7 @@ class Sizes:
         tuned: of these, so many are fine-tuned at each size: a fifth of them again with a fixed B.
         images_a_piece: of these, so many in a piece.
         epochs, gradient_steps: the paper's fit ends with whichever comes first.
+        iterations: steps of fine-tuning an image.
         growth: our agent fits anew when the data has grown by this factor.
     """
 

@@ -3,10 +3,10 @@
     pieces/NAME.csv            a finished piece
     pieces/NAME.safetensors    how far a piece that takes hours has come
     rows.csv                   the rows of all pieces, one below the other
-    provenance.json            what was asked; which code and machine made which pieces; how many
-                               rows of rows.csv are whose
+    provenance.json            what was asked; which code and machine finished which pieces; how
+                               many rows of rows.csv are whose
 
-rows.csv holds what pieces/ holds, so a folder can be kept without pieces/ and continued from there.
+rows.csv holds the rows of pieces/, so a folder can be kept without pieces/ and go on from there.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from gfucb.errors import RunFolderError
 # Where data and networks lie is no part of the question: pieces add up from wherever there is a
 # machine, and provenance says from where.
 PLACES = ("data_dir", "device")
+NEW_RECORD: Mapping[str, Any] = {"asked": {}, "made": [], "rows": {}, "under_way": {}}
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Folder:
         folder = cls(path)
         asked = {key: value for key, value in _as_json(asked).items() if key not in PLACES}
         if folder._provenance.exists():
-            there = folder._read().get("asked", {})
+            there = folder._read()["asked"]
             there = {key: value for key, value in there.items() if key not in PLACES}
             if there != asked:
                 raise RunFolderError(
@@ -69,21 +70,25 @@ class Folder:
 
     @property
     def made(self) -> list[dict[str, Any]]:
-        """Which code and machine made which `pieces`."""
-        return list(self._read().get("made", []))
+        """Which code and machine finished which `pieces`."""
+        return list(self._read()["made"])
+
+    @property
+    def finished(self) -> set[str]:
+        """Pieces that are there and of which it is known who made them."""
+        signed = {name for maker in self.made for name in maker["pieces"]}
+        return {name for name in signed if self.piece(name).exists()}
 
     def sign(self, earlier: Iterable[dict[str, Any]], maker: dict[str, Any]) -> None:
         """Say who made the pieces of `maker`; makers of `earlier` no longer have them."""
         self._note(made=[*_less(earlier, maker["pieces"]), maker])
 
     def gather(self, finished: Sequence[str], begun: Mapping[str, Sequence[Row]]) -> pd.DataFrame:
-        """Write rows.csv of finished pieces and of those under way, and read it."""
-        tables: dict[str, Sequence[Mapping[str, Any]]] = {
-            name: _rows_of(self.piece(name).read_text()) for name in finished
-        }
-        tables |= begun
-        self.write("rows.csv", csv_of([row for table in tables.values() for row in table]))
-        self._note(rows={name: len(table) for name, table in tables.items()})
+        """Write rows.csv of finished pieces, then of those under way, and read it."""
+        done = {name: _rows_of(self.piece(name).read_text()) for name in finished}
+        rows = [row for table in (*done.values(), *begun.values()) for row in table]
+        self.write("rows.csv", csv_of(rows))
+        self._note(rows=_lengths(done), under_way=_lengths(begun))
         return pd.read_csv(self.path / "rows.csv")
 
     def write(self, name: str, text: str) -> None:
@@ -93,26 +98,22 @@ class Folder:
     def _restore_pieces(self) -> None:
         """Take the pieces that were finished from rows.csv, of a folder kept without them."""
         record, path = self._read(), self.path / "rows.csv"
-        counts: dict[str, int] = record.get("rows", {})
-        if not counts:
+        if not record["rows"]:
             return
         try:
             rows = _rows_of(path.read_text())
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from error
-        if len(rows) != sum(counts.values()):
+        expected = sum(record["rows"].values()) + sum(record["under_way"].values())
+        if len(rows) != expected:
             raise RunFolderError(
-                f"{path} has {len(rows)} rows where provenance.json tells of "
-                f"{sum(counts.values())}; restore both, or choose another folder"
+                f"{path} has {len(rows)} rows where provenance.json tells of {expected}; restore "
+                "both, or choose another folder"
             )
-        finished = {name for maker in record["made"] for name in maker["pieces"]}
         (self.path / "pieces.partial").mkdir(exist_ok=True)
-        for name, count in counts.items():
+        for name, count in record["rows"].items():
             own, rows = rows[:count], rows[count:]
-            if name in finished:
-                columns = [key for key in own[0] if any(row[key] for row in own)]
-                text = csv_of([{key: row[key] for key in columns} for row in own])
-                write(self.path / "pieces.partial" / f"{name}.csv", text)
+            write(self.path / "pieces.partial" / f"{name}.csv", csv_of(own))
         (self.path / "pieces.partial").rename(self.path / "pieces")
 
     @property
@@ -121,13 +122,37 @@ class Folder:
 
     def _read(self) -> dict[str, Any]:
         try:
-            return dict(json.loads(self._provenance.read_text()))
+            record = json.loads(self._provenance.read_text())
         except (OSError, ValueError) as error:
             raise RunFolderError(f"cannot read {self._provenance}: {error}") from error
+        if not _is_record(record):
+            raise RunFolderError(
+                f"{self._provenance} is not the record of a reproduction, or one of an earlier "
+                "version; choose another folder"
+            )
+        return dict(record)
 
     def _note(self, **news: Any) -> None:
-        there = self._read() if self._provenance.exists() else {"asked": {}, "made": [], "rows": {}}
-        write(self._provenance, json_of(there | news))
+        there = self._read() if self._provenance.exists() else NEW_RECORD
+        write(self._provenance, json_of({**there, **news}))
+
+
+def _is_record(value: Any) -> bool:
+    """Whether this is what `Folder` writes."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == NEW_RECORD.keys()
+        and all(isinstance(value[key], dict) for key in ("asked", "rows", "under_way"))
+        and isinstance(value["made"], list)
+        and all(
+            isinstance(maker, dict) and isinstance(maker.get("pieces"), list)
+            for maker in value["made"]
+        )
+    )
+
+
+def _lengths(tables: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    return {name: len(table) for name, table in tables.items()}
 
 
 def _less(made: Iterable[dict[str, Any]], anew: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -83,14 +83,14 @@ def _found(name: str, entry: Reproduction, folder: Path, beside: Path) -> list[s
 
 
 def _provenance(name: str, provenance: Mapping[str, Any]) -> str:
-    """Which command, code and machine made the pieces; calls that only drew are left out."""
+    """Which command, code and machine finished the pieces."""
     asked = provenance["asked"]
     flags = "".join(f" --{flag}" for flag in ("quick",) if asked[flag])
     if asked["seeds"]:
         flags += " --seeds " + " ".join(map(str, asked["seeds"]))
     makers = []
     for made in provenance["made"]:
-        if made.get("pieces", 1):
+        if made["pieces"]:
             commit = (made["commit"] or "unknown")[:10]
             changed = ", with changes" if made["uncommitted_changes"] else ""
             versions = made["versions"]
