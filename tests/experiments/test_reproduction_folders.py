@@ -121,13 +121,13 @@ def test_a_piece_under_way_is_not_taken_from_rows(tmp_path):
     for name, rows in {"a": [{"x": "1", "y": ""}], "b": [{"x": "2", "z": "0.10"}]}.items():
         write(folder.piece(name), csv_of(rows))
     folder.sign([], {"pieces": ["a", "b", "was there once"]})
-    folder.gather(["a", "b"], {"was there once": [{"x": 3}]})
+    folder.keep(folder.gather(["a", "b"], {"was there once": [{"x": 3}]}))
     before = (tmp_path / "rows.csv").read_text()
     assert before == "x,y,z\n1,,\n2,,0.10\n3,,\n"
     shutil.rmtree(tmp_path / "pieces")
     again = Folder.open(tmp_path, {"name": "n"})
     assert again.finished == {"a", "b"} == {p.stem for p in (tmp_path / "pieces").iterdir()}
-    again.gather(["a", "b"], {"was there once": [{"x": 3}]})
+    again.keep(again.gather(["a", "b"], {"was there once": [{"x": 3}]}))
     assert (tmp_path / "rows.csv").read_text() == before
 
 
@@ -186,6 +186,7 @@ def test_too_few_pieces_for_a_figure_are_told_apart_from_a_defect(tmp_path, caps
     with pytest.raises(SystemExit):
         main(["reproduce", "lock", "--quick", "--only-what-is-there", "--out", out])
     assert "too few pieces for a figure" in " ".join(capsys.readouterr().err.split())
+    assert {path.name for path in Path(out).iterdir()} == {"pieces", "provenance.json"}
 
     def broken(rows):
         raise KeyError("a defect")

@@ -156,7 +156,7 @@ def reproduce(
             advance(already + count)
         if not folder.finished.issuperset(piece.name for piece in pieces):
             return []
-    return _told(name, reproduction, folder, options)
+    return _told(name, reproduction, folder, options, [piece.name for piece in pieces])
 
 
 def _make_and_sign(
@@ -181,23 +181,30 @@ def _make_and_sign(
     sign()  # the seconds of other processes are known when these have ended
 
 
-def _told(name: str, reproduction: Reproduction, folder: Folder, options: Options) -> list[Verdict]:
-    """Rows, figure and verdicts of what is there."""
-    names, finished = [piece.name for piece in reproduction.pieces(options)], folder.finished
+def _told(
+    name: str,
+    reproduction: Reproduction,
+    folder: Folder,
+    options: Options,
+    names: Sequence[str],
+) -> list[Verdict]:
+    """Rows, figure and verdicts of what is there of the pieces with these names."""
+    finished = folder.finished
     there = [piece for piece in names if piece in finished]
     if not there:
         raise RunFolderError(f"there is no finished piece in {folder.path}")
     kept = {piece: folder.progress(piece) for piece in names if piece not in finished}
     begun = {piece: Progress.read(path).rows for piece, path in kept.items() if path.exists()}
-    rows = folder.gather(there, begun)
-    note = _note(len(there), len(begun), len(names))
+    gathered = folder.gather(there, begun)
+    rows, note = gathered.table(), _note(len(there), len(begun), len(names))
     try:
-        save(reproduction.figure(rows), folder.path / "figure")
-        verdicts = list(reproduction.verdicts(rows))
+        figure, verdicts = reproduction.figure(rows), list(reproduction.verdicts(rows))
+        save(figure, folder.path / "figure")
     except (KeyError, IndexError, ValueError) as error:
         if not note:
             raise
         raise RunFolderError(f"{folder.path} has too few pieces for a figure: {note}") from error
+    folder.keep(gathered)
     folder.write("verdict.json", json_of([asdict(verdict) for verdict in verdicts]))
     folder.write("verdict.md", verdict_page(name, reproduction.claim, verdicts, options, note))
     return verdicts

@@ -32,6 +32,19 @@ NEW_RECORD: Mapping[str, Any] = {"asked": {}, "made": [], "rows": {}, "under_way
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """A text for rows.csv, and how many of its rows are whose, in their order."""
+
+    text: str
+    finished: dict[str, int]
+    under_way: dict[str, int]
+
+    def table(self) -> pd.DataFrame:
+        """What is read where rows.csv is read."""
+        return pd.read_csv(io.StringIO(self.text))
+
+
+@dataclass(frozen=True)
 class Folder:
     """Where everything of a reproduction stands, written all at once or not at all."""
 
@@ -83,13 +96,16 @@ class Folder:
         """Say who made the pieces of `maker`; makers of `earlier` no longer have them."""
         self._note(made=[*_less(earlier, maker["pieces"]), maker])
 
-    def gather(self, finished: Sequence[str], begun: Mapping[str, Sequence[Row]]) -> pd.DataFrame:
-        """Write rows.csv of finished pieces, then of those under way, and read it."""
+    def gather(self, finished: Sequence[str], begun: Mapping[str, Sequence[Row]]) -> Gathered:
+        """The rows of finished pieces, then of those under way."""
         done = {name: _rows_of(self.piece(name).read_text()) for name in finished}
         rows = [row for table in (*done.values(), *begun.values()) for row in table]
-        self.write("rows.csv", csv_of(rows))
-        self._note(rows=_lengths(done), under_way=_lengths(begun))
-        return pd.read_csv(self.path / "rows.csv")
+        return Gathered(csv_of(rows), _lengths(done), _lengths(begun))
+
+    def keep(self, gathered: Gathered) -> None:
+        """Write rows.csv, and whose its rows are."""
+        self.write("rows.csv", gathered.text)
+        self._note(rows=gathered.finished, under_way=gathered.under_way)
 
     def write(self, name: str, text: str) -> None:
         """Replace a file of the folder."""
