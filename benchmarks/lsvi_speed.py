@@ -21,8 +21,8 @@ import torch
 
 import gfucb
 from gfucb.environments import TabularMDPs, tabular_mdps
-from gfucb.experiments.mdp_runner import play_episodes
-from gfucb.experiments.records import provenance_now
+from gfucb.runs.episodic_loop import play_episodes
+from gfucb.runs.store import provenance_now
 
 STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 1.0
 
@@ -71,12 +71,12 @@ def random_world(seed: int) -> TabularMDPs:
     return tabular_mdps([transitions], [rewards], horizon=HORIZON, seed=seed)
 
 
-def time_theirs(world: TabularMDPs, episodes: int) -> tuple[float, float]:
+def time_theirs(environment: TabularMDPs, episodes: int) -> tuple[float, float]:
     """CPU seconds and mean regret of the re-implemented loop."""
     agent = ScoolLoop(STATES, ACTIONS, HORIZON, BONUS)
     begin, regret = time.process_time(), 0.0
     for index in range(1, episodes + 1):
-        episode = world.episode(index)
+        episode = environment.episode(index)
         for stage in range(HORIZON):
             state = int(episode.states[0])
             action = agent.action(state, stage)
@@ -87,9 +87,9 @@ def time_theirs(world: TabularMDPs, episodes: int) -> tuple[float, float]:
     return time.process_time() - begin, regret / episodes
 
 
-def time_ours(world: TabularMDPs, episodes: int, growth: float) -> tuple[float, float]:
+def time_ours(environment: TabularMDPs, episodes: int, growth: float) -> tuple[float, float]:
     """CPU seconds and mean regret of ours, keeping exact regrets besides."""
-    agent = gfucb.LSVIUCB(
+    agent = gfucb.episodic.LSVIUCB(
         1,
         HORIZON,
         beta=BONUS,
@@ -98,7 +98,7 @@ def time_ours(world: TabularMDPs, episodes: int, growth: float) -> tuple[float, 
         replan_growth=growth,
     )
     begin = time.process_time()
-    rows = list(play_episodes(agent, world, num_episodes=episodes))
+    rows = list(play_episodes(agent, environment, num_episodes=episodes))
     return time.process_time() - begin, float(rows[-1]["cumulative_regret"]) / episodes
 
 
@@ -109,13 +109,15 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    worlds = [random_world(seed) for seed in range(3)]
-    time_ours(worlds[0], 5, 2.0)  # warm up
+    environments = [random_world(seed) for seed in range(3)]
+    time_ours(environments[0], 5, 2.0)  # warm up
     results = {
-        "rlberry-scool's loop, re-implemented": [time_theirs(w, options.episodes) for w in worlds],
-        "gfucb.LSVIUCB": [time_ours(w, options.episodes, 2.0) for w in worlds],
-        "gfucb.LSVIUCB, replanned in every episode": [
-            time_ours(w, options.episodes, 1.0) for w in worlds
+        "rlberry-scool's loop, re-implemented": [
+            time_theirs(w, options.episodes) for w in environments
+        ],
+        "gfucb.episodic.LSVIUCB": [time_ours(w, options.episodes, 2.0) for w in environments],
+        "gfucb.episodic.LSVIUCB, replanned in every episode": [
+            time_ours(w, options.episodes, 1.0) for w in environments
         ],
     }
     table = {

@@ -22,18 +22,18 @@ import numpy as np
 import torch
 
 import gfucb
-from gfucb.contracts import BanditAgent
+from gfucb.core.protocols import BanditAgent
 from gfucb.environments import ImageBandit, LabelledImages, load_digits
-from gfucb.experiments.runner import play
+from gfucb.runs.loop import play
 
 HERE = Path(__file__).parent
 ROWS, PROVENANCE = HERE / "regret.csv", HERE / "regret.json"
-FIELDS = ("world", "agent", "tasks", "rounds", "seed", "regret", "seconds")
+FIELDS = ("environment", "agent", "tasks", "rounds", "seed", "regret", "seconds")
 INDEPENDENT = "gfucb, each task alone"
 
 
 @dataclass(frozen=True)
-class World:
+class Environment:
     """What is played: images, reward maps, noise."""
 
     name: str
@@ -52,7 +52,7 @@ class World:
         )
 
 
-DIGITS = World("digits", "uniform", 0.1)
+DIGITS = Environment("digits", "uniform", 0.1)
 DIGIT_SIZES = ((10, 200), (30, 400), (100, 200))
 
 Maker = Callable[[int, int], BanditAgent]  # (num_tasks, seed) -> agent
@@ -61,7 +61,7 @@ ALONE: dict[str, Maker] = {
     "oracle-ucb": lambda tasks, seed: gfucb.linucb(tasks, ridge=0.1),
     "gfucb": lambda tasks, seed: gfucb.GFUCB(tasks, seed=seed),
     "multitask-greedy": lambda tasks, seed: gfucb.multitask_greedy(tasks, seed=seed),
-    INDEPENDENT: lambda tasks, seed: gfucb.Grouped(
+    INDEPENDENT: lambda tasks, seed: gfucb.bandits.Grouped(
         tasks, lambda size, own: gfucb.GFUCB(size, seed=own), seed=seed
     ),
 }
@@ -79,7 +79,7 @@ def main() -> None:
     if chosen.what == "digits":
         play_digits(seeds, chosen.rows)
     if chosen.what != "tables" and chosen.rows == ROWS:
-        from gfucb.experiments.records import provenance_now
+        from gfucb.runs.store import provenance_now
 
         known = json.loads(PROVENANCE.read_text()) if PROVENANCE.exists() else {}
         PROVENANCE.write_text(json.dumps(known | {chosen.what: provenance_now()}, indent=1) + "\n")
@@ -97,7 +97,7 @@ def play_digits(seeds: Sequence[int], rows: Path) -> None:
 
 
 def play_alone(
-    world: World,
+    environment: Environment,
     images: LabelledImages,
     name: str,
     tasks: int,
@@ -106,11 +106,11 @@ def play_alone(
     rows: Path,
 ) -> None:
     """One run, unless its line is there."""
-    key = (world.name, name, str(tasks), str(rounds), str(seed))
+    key = (environment.name, name, str(tasks), str(rounds), str(seed))
     if key in {tuple(row[field] for field in FIELDS[:5]) for row in read(rows)}:
         return
     begun = time.perf_counter()
-    bandit, agent = world.bandit(images, tasks, seed), ALONE[name](tasks, seed)
+    bandit, agent = environment.bandit(images, tasks, seed), ALONE[name](tasks, seed)
     reads_truth = name.startswith("oracle")
     last = list(play(agent, bandit, num_rounds=rounds, reads_truth=reads_truth))[-1]
     write(rows, [[*key, last["cumulative_regret"], time.perf_counter() - begun]])
@@ -137,11 +137,11 @@ def write(rows: Path, lines: list[list[object]]) -> None:
 def print_tables(rows: list[dict[str, str]]) -> None:
     """Ratios of means over seeds, with 95% intervals from 10 000 resamplings of the seeds."""
 
-    def regrets(world: str, agent: str, tasks: int) -> dict[int, float]:
+    def regrets(environment: str, agent: str, tasks: int) -> dict[int, float]:
         return {
             int(row["seed"]): float(row["regret"])
             for row in rows
-            if (row["world"], row["agent"], row["tasks"]) == (world, agent, str(tasks))
+            if (row["environment"], row["agent"], row["tasks"]) == (environment, agent, str(tasks))
         }
 
     print("\n| digits | to LinUCB | 95% | goal | seeds |\n|---|---|---|---|---|")
@@ -164,8 +164,8 @@ def ratio(top: dict[int, float], bottom: dict[int, float]) -> str:
     if not seeds:
         return "- | -"
     pairs = np.array([[top[seed], bottom[seed]] for seed in seeds])
-    lots = np.random.default_rng(0).integers(len(seeds), size=(10_000, len(seeds)))
-    means = pairs[lots].mean(1)
+    draws = np.random.default_rng(0).integers(len(seeds), size=(10_000, len(seeds)))
+    means = pairs[draws].mean(1)
     low, high = np.quantile(means[:, 0] / means[:, 1], [0.025, 0.975])
     middle = pairs.mean(0)
     return f"{middle[0] / middle[1]:.3f} | {low:.3f} to {high:.3f}"

@@ -6,7 +6,7 @@ The default agent plays M = 10 tasks; after t rounds its fit is frozen and each 
 about candidates of fresh rounds. Reported, over all candidates: the rank correlation of the
 width with the true error of the fit; the mean bonus that covers 95% of the errors, relative to
 the best constant bonus (below 1: the width tells inputs apart); the share of the squared width
-that is due to the representation. Then, for the joint problem of one round: hope above the
+that is due to the representation. Then, for the joint problem of one round: bonus_scale above the
 fit's own best values, by how much the constraint is broken, seconds.
 """
 
@@ -24,13 +24,13 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import gfucb
-from gfucb.contracts import Menu
+from gfucb.core.records import ActionSets
 from gfucb.environments import ImageBandit, load_digits
-from gfucb.experiments.records import provenance_now
-from gfucb.experiments.runner import play
-from gfucb.functions import ConfidenceSet, features_of
-from gfucb.functions.gradients import WeightSketch
-from gfucb.optimism.linearised import Tangent
+from gfucb.exploration.linearised import Tangent
+from gfucb.models import ConfidenceSet, features_of
+from gfucb.models.gradients import WeightSketch
+from gfucb.runs.loop import play
+from gfucb.runs.store import provenance_now
 
 OUT = Path(__file__).with_suffix(".json")
 TASKS, TIMES, FRESH = 10, (20, 60, 200), 20
@@ -49,43 +49,45 @@ def main() -> None:
 
 def measured(seed: int) -> list[dict[str, float | str]]:
     """All measurements of one seed."""
-    world = ImageBandit(load_digits(), num_tasks=TASKS, seed=seed)
+    environment = ImageBandit(load_digits(), num_tasks=TASKS, seed=seed)
     agent, rows, done = gfucb.GFUCB(TASKS, seed=seed), [], 0
     for time_ in TIMES:
-        for _ in play(agent, world, num_rounds=time_, rounds_done=done):
+        for _ in play(agent, environment, num_rounds=time_, rounds_done=done):
             pass
         done = time_
-        rounds = [world.round(10_000 + index) for index in range(FRESH)]
+        rounds = [environment.round(10_000 + index) for index in range(FRESH)]
         candidates = torch.cat([round_.candidates for round_ in rounds])
         means = torch.cat([round_.mean_rewards for round_ in rounds])
         tasks = torch.arange(TASKS).repeat(FRESH)
-        menu = Menu(candidates, tasks, torch.ones(means.shape, dtype=torch.bool))
+        action_sets = ActionSets(candidates, tasks, torch.ones(means.shape, dtype=torch.bool))
         confidence_set = agent.confidence_set(candidates.flatten(0, 1))
-        errors = (menu.values_of(confidence_set.center) - means).abs().flatten()
-        for name, widths, share in widths_of(confidence_set, menu):
+        errors = (action_sets.values_of(confidence_set.center) - means).abs().flatten()
+        for name, widths, share in widths_of(confidence_set, action_sets):
             rows.append(
                 {"t": time_, "seed": seed, "solver": name, "share": share}
                 | quality(widths.flatten(), errors)
             )
-        joint = Menu(candidates[:TASKS], tasks[:TASKS], menu.available[:TASKS])
+        joint = ActionSets(candidates[:TASKS], tasks[:TASKS], action_sets.available[:TASKS])
         rows += [{"t": time_, "seed": seed} | row for row in members(confidence_set, joint)]
     return rows
 
 
-def widths_of(confidence_set: ConfidenceSet, menu: Menu) -> list[tuple[str, Tensor, float]]:
-    """Widths [entry, action] of the set of radius 1, and the representation's share of them."""
+def widths_of(
+    confidence_set: ConfidenceSet, action_sets: ActionSets
+) -> list[tuple[str, Tensor, float]]:
+    """Widths [row, action] of the set of radius 1, and the representation's share of them."""
     features = features_of(
-        confidence_set.center.representation, menu.candidates.flatten(0, 1)
-    ).unflatten(0, menu.available.shape)
-    heads = confidence_set.ellipsoid().squared_widths(features, menu.tasks)
+        confidence_set.center.representation, action_sets.candidates.flatten(0, 1)
+    ).unflatten(0, action_sets.available.shape)
+    heads = confidence_set.ellipsoid().squared_widths(features, action_sets.tasks)
     found = [("last layer", heads.sqrt(), 0.0)]
-    for trust in TRUSTS:
-        tangent = Tangent.at(confidence_set, menu, WeightSketch(), trust)
+    for weight_ridge in TRUSTS:
+        tangent = Tangent.at(confidence_set, action_sets, WeightSketch(), weight_ridge)
         both = tangent.own.square().sum(-1) + tangent.shared.square().sum(-1)
         share = float(tangent.shared.square().sum() / both.sum())
-        found.append((f"linearised, trust {trust:g}", both.sqrt(), share))
-    tangent = Tangent.at(confidence_set, menu, WeightSketch(), 10.0)
-    found.append(("gradient, trust 10", tangent.gradient_widths().sqrt(), float("nan")))
+        found.append((f"linearised, weight_ridge {weight_ridge:g}", both.sqrt(), share))
+    tangent = Tangent.at(confidence_set, action_sets, WeightSketch(), 10.0)
+    found.append(("gradient, weight_ridge 10", tangent.gradient_widths().sqrt(), float("nan")))
     return found
 
 
@@ -99,36 +101,41 @@ def quality(widths: Tensor, errors: Tensor) -> dict[str, float]:
     }
 
 
-def members(confidence_set: ConfidenceSet, menu: Menu) -> list[dict[str, float | str]]:
-    """What solvers find in one round: hope above the fit's, violation, seconds."""
-    believed = float(gfucb.Greedy()(confidence_set, menu).values.sum())
+def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[dict[str, float | str]]:
+    """What solvers find in one round: bonus_scale above the fit's, violation, seconds."""
+    believed = float(gfucb.Greedy()(confidence_set, action_sets).values.sum())
     # Paid once a fit by an agent; not a cost of the decision.
     tangents = replace(confidence_set).arrowhead(WeightSketch(), 10.0).tangents
     confidence_set = replace(confidence_set, center_tangents=tangents)
     solvers = {
         "last layer": gfucb.LastLayer(),
-        "linearised, trust 10": gfucb.Linearised(),
-        "gradient, trust 10": gfucb.Gradient(),
-        "certified, trust 10": gfucb.Certified(),
-        "certified, trust 1": gfucb.Certified(trust=1.0),
-        "fine-tuning, stable": gfucb.FineTuning.stable(),
-        "fine-tuning, literal sum": gfucb.FineTuning.literal_sum(),
+        "linearised, weight_ridge 10": gfucb.exploration.Linearised(),
+        "gradient, weight_ridge 10": gfucb.exploration.Gradient(),
+        "certified, weight_ridge 10": gfucb.exploration.Certified(),
+        "certified, weight_ridge 1": gfucb.exploration.Certified(weight_ridge=1.0),
+        "fine-tuning, stable": gfucb.exploration.FineTuning.stable(),
+        "fine-tuning, literal sum": gfucb.exploration.FineTuning.literal_sum(),
     }
     rows: list[dict[str, float | str]] = []
     for name, solver in solvers.items():
         begun = time.perf_counter()
-        choice = solver(confidence_set, menu)
+        choice = solver(confidence_set, action_sets)
         seconds = time.perf_counter() - begun
-        hope = float(choice.values.sum()) - believed
+        bonus_scale = float(choice.values.sum()) - believed
         rows.append(
-            {"solver": name, "hope": hope, "violation": choice.violation, "seconds": seconds}
+            {
+                "solver": name,
+                "bonus_scale": bonus_scale,
+                "violation": choice.violation,
+                "seconds": seconds,
+            }
         )
     return rows
 
 
 def show(rows: list[dict[str, float | str]]) -> None:
     """Medians over seeds, as tables."""
-    for columns in (("correlation", "sharpness", "share"), ("hope", "violation", "seconds")):
+    for columns in (("correlation", "sharpness", "share"), ("bonus_scale", "violation", "seconds")):
         names = list(dict.fromkeys(str(row["solver"]) for row in rows if columns[0] in row))
         print("\n| solver | " + " | ".join(f"{c}, t={t}" for c in columns for t in TIMES) + " |")
         print("|---" * (1 + len(columns) * len(TIMES)) + "|")

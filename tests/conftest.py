@@ -1,51 +1,57 @@
-"""Tiny worlds, as factories that take a seed."""
+"""Tiny environments, as factories that take a seed."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from gfucb import ConfidenceSet, Exhaustive, Menu, MultiheadFunction, MultitaskDataset
+from gfucb.core.random import random_stream
+from gfucb.core.records import ActionSets
 from gfucb.environments import SyntheticBandit, finite_bandit
-from gfucb.functions import HeadPenalty
-from gfucb.seeding import random_stream
+from gfucb.estimation import Exhaustive
+from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
 
 # Small problems run slower on many threads than on one.
 torch.set_num_threads(1)
 
 
 class FiniteCase:
-    """Random play in a finite world, and the exact confidence set around its fit."""
+    """Random play in a finite environment, and the exact confidence set around its fit."""
 
-    def __init__(self, seed: int, *, num_rounds: int = 6, ridge: float = 0.5, **world: int) -> None:
-        self.world: SyntheticBandit = finite_bandit(seed=seed, **world)
+    def __init__(
+        self, seed: int, *, num_rounds: int = 6, ridge: float = 0.5, **environment: int
+    ) -> None:
+        self.environment: SyntheticBandit = finite_bandit(seed=seed, **environment)
         self.penalty = HeadPenalty(ridge)
         self.data = MultitaskDataset(
-            self.world.num_tasks, torch.Size([self.world.input_dim]), torch.float64
+            self.environment.num_tasks, torch.Size([self.environment.input_dim]), torch.float64
         )
         for index in range(1, num_rounds + 1):
-            round_ = self.world.round(index)
+            round_ = self.environment.round(index)
             actions = torch.randint(
-                self.world.num_actions,
-                (self.world.num_tasks,),
+                self.environment.num_actions,
+                (self.environment.num_tasks,),
                 generator=random_stream(seed, "play", index),
             )
-            tasks = torch.arange(self.world.num_tasks)
+            tasks = torch.arange(self.environment.num_tasks)
             self.data.append(tasks, round_.candidates[tasks, actions], round_.rewards(actions))
-        members = self.world.representation_class.members
-        heads = torch.zeros_like(self.world.truth.heads)
+        members = self.environment.representation_class.members
+        heads = torch.zeros_like(self.environment.truth.heads)
         start = MultiheadFunction(members[0], heads)
-        fit = Exhaustive(self.world.representation_class)
+        fit = Exhaustive(self.environment.representation_class)
         self.center = fit(self.data, start, self.penalty, random_stream(seed, "fit"))
 
     def confidence_set(self, squared_radius: float, **changes: object) -> ConfidenceSet:
-        options = {"ridge": self.penalty.ridge, "members": self.world.representation_class.members}
+        options = {
+            "ridge": self.penalty.ridge,
+            "members": self.environment.representation_class.members,
+        }
         return ConfidenceSet(self.center, self.data, squared_radius, **(options | changes))
 
-    def menu(self, index: int = 1000) -> Menu:
-        candidates = self.world.round(index).candidates
+    def action_sets(self, index: int = 1000) -> ActionSets:
+        candidates = self.environment.round(index).candidates
         available = torch.ones(candidates.shape[:2], dtype=torch.bool)
-        return Menu(candidates, torch.arange(self.world.num_tasks), available)
+        return ActionSets(candidates, torch.arange(self.environment.num_tasks), available)
 
 
 @pytest.fixture

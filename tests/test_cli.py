@@ -1,9 +1,9 @@
 import pytest
 
-from gfucb.cli import main
-from gfucb.experiments import load_rows
+from gfucb.cli.main import main
+from gfucb.runs import load_rows
 
-SMALL = ["--world.num-tasks", "2", "--world.num-actions", "3", "--num-rounds", "4"]
+SMALL = ["--environment.num-tasks", "2", "--environment.num-actions", "3", "--num-rounds", "4"]
 QUICK = ["--agent.fit-steps", "2"]
 
 
@@ -17,9 +17,9 @@ def test_without_words_the_overview_teaches(capsys):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("run", ["rows.csv", "--agent.name", "--world.num-tasks", "presets: demo"]),
+        ("run", ["rows.csv", "--agent.name", "--environment.num-tasks", "presets: demo"]),
         ("compare", ["same seeds", "--agents", "--seeds", "95% interval", "presets: demo"]),
-        ("report", ["self-contained HTML page", "A folder that"]),
+        ("report", ["self-contained HTML page", "A directory that"]),
         ("bench", ["every figure a ratio", "--quick", "--data-dir", "--late-rounds", "--json"]),
         ("fetch-mnist", ["checksums", "--data-dir"]),
         ("presets", ["presets and the agents"]),
@@ -88,13 +88,19 @@ def test_presets_lists_presets_and_agents(capsys):
         (["compare", "--agents", "ucb1", "--out", "x"], "unknown agent 'ucb1'; the known ones"),
         (["run", "--agent.name", "ucb1", "--out", "x"], "unknown agent 'ucb1'"),
         (["run", "--num-rounds", "0", "--out", "x"], "num_rounds must be at least 1"),
-        (["run", "--world.noise-scale", "-1", "--out", "x"], "noise_scale must be positive"),
+        (["run", "--environment.noise-scale", "-1", "--out", "x"], "noise_scale must be positive"),
         (["run", "--agent.ridge", "0", "--out", "x"], "ridge must be positive"),
-        (["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"], "no folder nowhere"),
+        (
+            ["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"],
+            "no directory nowhere",
+        ),
         (["compare", "--jobs", "0", "--out", "x"], "jobs must be at least 1"),
         (["compare", "--seeds", "1", "1", "--out", "x"], "seeds must be given, each once"),
-        (["run", "--world.kind", "finite", "--world.feature-dim", "0", "--out", "x"], "at least 1"),
-        (["report", "nowhere"], "there is no folder nowhere"),
+        (
+            ["run", "--environment.kind", "finite", "--environment.feature-dim", "0", "--out", "x"],
+            "at least 1",
+        ),
+        (["report", "nowhere"], "there is no directory nowhere"),
         (["report", "x", "--preset", "demo"], "takes no --preset"),
     ],
 )

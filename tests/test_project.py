@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gfucb
-from gfucb.seeding import global_randomness_from, random_stream
+from gfucb.core.random import global_randomness_from, random_stream
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [

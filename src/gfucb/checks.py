@@ -1,4 +1,4 @@
-"""Checks to run on one's own agents, worlds and solvers: they raise a CheckError that says why.
+"""Checks to run on one's own agents, environments and solvers: they raise a CheckError that says why.
 
 gfucb.checks.check_agent(lambda: MyAgent(num_tasks=3))
 """
@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from gfucb.contracts import BanditAgent, BanditEnvironment, Decision, Menu, OptimismSolver
-from gfucb.errors import GFUCBError, InvalidInputError
-from gfucb.functions import ConfidenceSet
-from gfucb.seeding import random_stream
+from gfucb.core.errors import GFUCBError, InvalidInputError
+from gfucb.core.protocols import ActionSelector, BanditAgent, BanditEnvironment
+from gfucb.core.random import random_stream
+from gfucb.core.records import ActionSets, Decision
+from gfucb.models import ConfidenceSet
 
 
 class CheckError(GFUCBError, AssertionError):
@@ -24,7 +25,7 @@ def check_agent(make_agent: Callable[[], BanditAgent], input_shape: tuple[int, .
     """Play a few rounds with fresh agents and hold them to `BanditAgent`.
 
     Deciding learns nothing; equal agents decide equally; a restored agent goes on as the saved
-    one; partial rounds, ragged menus and late rewards are taken; bad rewards change nothing.
+    one; partial rounds, ragged action sets and late rewards are taken; bad rewards change nothing.
     """
     agent, twin = make_agent(), make_agent()
     for index in range(4):
@@ -53,57 +54,65 @@ def check_agent(make_agent: Callable[[], BanditAgent], input_shape: tuple[int, .
         candidates = _candidates(index, agent.num_tasks, input_shape)
         decision, other = agent.decide(candidates), restored.decide(candidates)
         same = torch.equal(decision.optimistic_values, other.optimistic_values)
-        _require(same, "a restored agent hopes for other values than the one that was saved")
+        _require(same, "a restored agent bonuses for other values than the one that was saved")
         _require(torch.equal(decision.actions, other.actions), "a restored agent differs")
         agent.observe(decision, decision.actions.double())
         restored.observe(other, other.actions.double())
 
 
-def check_world(make_world: Callable[[int], BanditEnvironment]) -> None:
-    """Hold a world, made from a seed, to `BanditEnvironment`.
+def check_bandit_environment(make_environment: Callable[[int], BanditEnvironment]) -> None:
+    """Hold a environment, made from a seed, to `BanditEnvironment`.
 
     A round is the same whenever it is asked for; rounds and seeds differ; regrets are not
     negative and the best action has none; the noise does not depend on the action.
     """
-    world, twin, other = make_world(0), make_world(0), make_world(1)
-    first, again = world.round(1), twin.round(1)
-    world.round(2)
-    _require(torch.equal(first.candidates, world.round(1).candidates), "round 1 changed")
-    _require(torch.equal(first.candidates, again.candidates), "one seed gave two worlds")
+    environment, twin, other = make_environment(0), make_environment(0), make_environment(1)
+    first, again = environment.round(1), twin.round(1)
+    environment.round(2)
+    _require(torch.equal(first.candidates, environment.round(1).candidates), "round 1 changed")
+    _require(torch.equal(first.candidates, again.candidates), "one seed gave two environments")
     _require(not torch.equal(first.candidates, other.round(1).candidates), "seeds are ignored")
-    _require(not torch.equal(first.candidates, world.round(2).candidates), "rounds are equal")
-    _require(len(first.candidates) == world.num_tasks, "a round has an entry for each task")
+    _require(not torch.equal(first.candidates, environment.round(2).candidates), "rounds are equal")
+    _require(len(first.candidates) == environment.num_tasks, "a round has an entry for each task")
     best = first.mean_rewards.argmax(1)
     _require(bool((first.regrets(best) == 0).all()), "the best action has regret")
     for action in range(first.mean_rewards.shape[1]):
-        actions = torch.full((world.num_tasks,), action)
+        actions = torch.full((environment.num_tasks,), action)
         _require(bool((first.regrets(actions) >= 0).all()), "a regret is negative")
         noise = first.rewards(actions) - first.mean_rewards[:, action]
         torch.testing.assert_close(noise, first.noise)
 
 
-def check_optimism_solver(
-    solver: OptimismSolver, cases: Iterable[tuple[ConfidenceSet, Menu]], *, tolerance: float = 1e-6
+def check_action_selector(
+    solver: ActionSelector,
+    cases: Iterable[tuple[ConfidenceSet, ActionSets]],
+    *,
+    tolerance: float = 1e-6,
 ) -> None:
-    """Hold a solver to `OptimismSolver` on confidence sets and menus of one's own.
+    """Hold a solver to `ActionSelector` on confidence sets and action sets of one's own.
 
     The function returned is a member, its values are those it reports, its actions are
-    available, and it hopes for at least as much as the center.
+    available, and it bonuses for at least as much as the center.
     """
-    for confidence_set, menu in cases:
-        choice = solver(confidence_set, menu)
+    for confidence_set, action_sets in cases:
+        choice = solver(confidence_set, action_sets)
         center = confidence_set.center
-        inputs = menu.inputs_of(choice.actions)
-        taken = menu.available.gather(1, choice.actions[:, None])
+        inputs = action_sets.inputs_of(choice.actions)
+        taken = action_sets.available.gather(1, choice.actions[:, None])
         _require(bool(taken.all()), "an action that was not available was taken")
         member = confidence_set.contains(choice.function, tolerance=tolerance)
         _require(member, f"the function has left the set: violation {choice.violation:.3g}")
-        values = choice.function.values(inputs, menu.tasks)
+        values = choice.function.values(inputs, action_sets.tasks)
         torch.testing.assert_close(choice.values, values, rtol=tolerance, atol=tolerance)
-        believed = menu.values_of(center).masked_fill(~menu.available, -torch.inf).amax(1).sum()
+        believed = (
+            action_sets.values_of(center)
+            .masked_fill(~action_sets.available, -torch.inf)
+            .amax(1)
+            .sum()
+        )
         _require(
             float(choice.values.sum()) >= float(believed) - tolerance,
-            "the optimistic function hopes for less than the center",
+            "the optimistic function bonuses for less than the center",
         )
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from gfucb.core.errors import DataFileError
 from gfucb.environments import fetch_mnist, images, load_digits, load_mnist
-from gfucb.errors import DataFileError
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -16,7 +16,7 @@ def idx(array: np.ndarray) -> bytes:
 
 
 @pytest.fixture
-def folder(tmp_path):
+def directory(tmp_path):
     pixels = np.arange(3 * 4 * 5).reshape(3, 4, 5)
     for prefix in ("train", "t10k"):
         (tmp_path / f"{prefix}-images-idx3-ubyte").write_bytes(idx(pixels))
@@ -25,22 +25,22 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_idx_files_are_read_packed_or_not(folder):
-    data = load_mnist(folder)
+def test_idx_files_are_read_packed_or_not(directory):
+    data = load_mnist(directory)
     assert data.images.shape == (3, 4, 5) and data.images.dtype == torch.uint8
     assert data.images[2, 3, 4] == 59
     assert data.labels.tolist() == [7, 0, 9]
-    assert len(load_mnist(folder, split="test").labels) == 3
+    assert len(load_mnist(directory, split="test").labels) == 3
 
 
-def test_the_folder_may_come_from_the_environment(folder, monkeypatch):
-    monkeypatch.setenv("GFUCB_DATA_DIR", str(folder))
+def test_the_folder_may_come_from_the_environment(directory, monkeypatch):
+    monkeypatch.setenv("GFUCB_DATA_DIR", str(directory))
     assert len(load_mnist().labels) == 3
 
 
-def test_files_may_lie_in_a_subfolder(folder, tmp_path_factory):
+def test_files_may_lie_in_a_subfolder(directory, tmp_path_factory):
     parent = tmp_path_factory.mktemp("parent")
-    (parent / "mnist").symlink_to(folder)
+    (parent / "mnist").symlink_to(directory)
     assert len(load_mnist(parent).labels) == 3
 
 
@@ -55,42 +55,42 @@ def test_a_missing_folder_says_where_was_looked_and_how_to_get_the_file(tmp_path
         load_mnist(tmp_path / "nowhere")
     text = str(error.value)
     assert "train-images-idx3-ubyte" in text
-    assert f"no folder {tmp_path / 'nowhere'}" in text
+    assert f"no directory {tmp_path / 'nowhere'}" in text
     assert str(tmp_path / "nowhere" / "mnist" / "train-images-idx3-ubyte.gz") in text
     assert "gfucb fetch-mnist" in text
 
 
-def test_a_missing_file_is_named(folder):
-    (folder / "train-labels-idx1-ubyte.gz").unlink()
+def test_a_missing_file_is_named(directory):
+    (directory / "train-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(DataFileError, match="train-labels-idx1-ubyte"):
-        load_mnist(folder)
+        load_mnist(directory)
 
 
 @pytest.mark.parametrize("kept", [3, 12, 40])
-def test_a_torn_file_is_named(folder, kept):
-    path = folder / "train-images-idx3-ubyte"
+def test_a_torn_file_is_named(directory, kept):
+    path = directory / "train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(DataFileError, match=r"train-images-idx3-ubyte is torn"):
-        load_mnist(folder)
+        load_mnist(directory)
 
 
-def test_a_torn_gzip_file_is_named(folder):
-    path = folder / "train-labels-idx1-ubyte.gz"
+def test_a_torn_gzip_file_is_named(directory):
+    path = directory / "train-labels-idx1-ubyte.gz"
     path.write_bytes(path.read_bytes()[:-6])
     with pytest.raises(DataFileError, match=r"labels-idx1-ubyte\.gz is torn"):
-        load_mnist(folder)
+        load_mnist(directory)
 
 
-def test_a_file_of_another_kind_is_refused(folder):
-    (folder / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((3, 4))) + bytes(20))
+def test_a_file_of_another_kind_is_refused(directory):
+    (directory / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((3, 4))) + bytes(20))
     with pytest.raises(DataFileError, match=r"3 axes.*0x00000802, expected 0x00000803"):
-        load_mnist(folder)
+        load_mnist(directory)
 
 
-def test_images_and_labels_must_belong_together(folder):
-    (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.array([1, 2]))))
+def test_images_and_labels_must_belong_together(directory):
+    (directory / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.array([1, 2]))))
     with pytest.raises(DataFileError, match=r"3 images but .* 2 labels"):
-        load_mnist(folder)
+        load_mnist(directory)
 
 
 @pytest.fixture

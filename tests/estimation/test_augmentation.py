@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from gfucb import GFUCB, RandomShifts, VariableProjection
-from gfucb.agents.fleet import Fleet
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
+from gfucb import GFUCB, VariableProjection
+from gfucb.bandits.batched import BatchedAgents
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.estimation import RandomShifts
 
 
 @pytest.mark.parametrize("shape", [(6, 5), (2, 6, 5)])
@@ -50,8 +51,8 @@ def test_a_fit_is_shown_augmented_inputs_alone_and_in_a_fleet():
         agent.observe(agent.decide(x[0, :, action : action + 1]), rewards[action])
     assert seen
     seen.clear()
-    fleet = Fleet([GFUCB(3, seed=s, fit=fit) for s in range(2)])
+    batched = BatchedAgents([GFUCB(3, seed=s, fit=fit) for s in range(2)])
     for action in range(30):
-        decision = fleet.decide(x[:, :, action : action + 1])
-        fleet.observe(decision, rewards[action].repeat(2, 1))
+        decision = batched.decide(x[:, :, action : action + 1])
+        batched.observe(decision, rewards[action].repeat(2, 1))
     assert seen

@@ -1,4 +1,4 @@
-"""Scales that keep their promises."""
+"""Scales that keep their bounds."""
 
 import math
 
@@ -6,18 +6,18 @@ import pytest
 import torch
 
 from gfucb import GFUCB, CalibratedRadius
-from gfucb.contracts import Promise
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.core.records import Prediction
 from gfucb.environments import ImageBandit, load_digits
-from gfucb.errors import InvalidInputError
 from gfucb.estimation.calibration import Calibration
-from gfucb.experiments import play
-from gfucb.seeding import random_stream
+from gfucb.runs import play
 
 
 def fed(radius: CalibratedRadius, errors: torch.Tensor, widths: torch.Tensor) -> Calibration:
     calibration = Calibration.begin(radius)
     for error, width in zip(errors.split(10), widths.split(10), strict=True):
-        calibration = calibration.after(Promise(torch.zeros(len(error)), width), error)
+        calibration = calibration.after(Prediction(torch.zeros(len(error)), width), error)
     return calibration
 
 
@@ -46,8 +46,8 @@ def test_early_errors_are_forgotten_and_the_window_is_bounded():
 
 
 def test_before_the_warm_up_and_without_a_target_the_scale_is_the_start():
-    promise = Promise(torch.zeros(19), torch.zeros(19))
-    early = Calibration.begin(CalibratedRadius(0.3)).after(promise, torch.ones(19))
+    prediction = Prediction(torch.zeros(19), torch.zeros(19))
+    early = Calibration.begin(CalibratedRadius(0.3)).after(prediction, torch.ones(19))
     assert early.scale == 0.3
     fixed = fed(CalibratedRadius(0.3, None), torch.ones(100).double(), torch.zeros(100))
     assert fixed.scale == 0.3
@@ -71,7 +71,7 @@ def test_impossible_settings_are_refused(wrong):
 
 
 def test_on_digits_promises_are_kept_as_often_as_asked():
-    world = ImageBandit(load_digits(), num_tasks=10, seed=6001)
+    environment = ImageBandit(load_digits(), num_tasks=10, seed=6001)
     agent = GFUCB(10, seed=6001)
-    last = list(play(agent, world, num_rounds=100))[-1]
+    last = list(play(agent, environment, num_rounds=100))[-1]
     assert last["coverage"] == pytest.approx(0.8, abs=0.03)

@@ -6,34 +6,38 @@ import pytest
 import torch
 from torch import nn
 
-from gfucb import (
+from gfucb import FiniteClass, LinearClass, VariableProjection
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.environments import finite_bandit, linear_bandit
+from gfucb.estimation import (
     AdamFit,
     Alternating,
     Exhaustive,
-    FiniteClass,
-    LinearClass,
+    best_on,
+    penalised_error,
+    squared_error,
+)
+from gfucb.estimation.variable_projection import FitPlan
+from gfucb.models import (
+    HeadPenalty,
     LinearRepresentation,
     MultiheadFunction,
     MultitaskDataset,
     NeuralRepresentation,
-    VariableProjection,
 )
-from gfucb.environments import finite_bandit, linear_bandit
-from gfucb.errors import InvalidInputError
-from gfucb.estimation import best_on, penalised_error, squared_error
-from gfucb.estimation.variable_projection import FitPlan
-from gfucb.functions import HeadPenalty
-from gfucb.functions.networks import default_network
-from gfucb.seeding import random_stream
+from gfucb.models.nn.networks import default_network
 
 TINY = HeadPenalty(1e-9)
 
 
-def noiseless_data(world, num_rounds: int) -> MultitaskDataset:
-    data = MultitaskDataset(world.num_tasks, torch.Size([world.input_dim]), torch.float64)
-    tasks = torch.arange(world.num_tasks)
+def noiseless_data(environment, num_rounds: int) -> MultitaskDataset:
+    data = MultitaskDataset(
+        environment.num_tasks, torch.Size([environment.input_dim]), torch.float64
+    )
+    tasks = torch.arange(environment.num_tasks)
     for index in range(1, num_rounds + 1):
-        round_ = world.round(index)
+        round_ = environment.round(index)
         data.append(tasks, round_.candidates[:, 0], round_.mean_rewards[:, 0])
     return data
 
@@ -43,47 +47,47 @@ def zero_function(representation, num_tasks: int, feature_dim: int) -> Multihead
     return MultiheadFunction(representation, heads)
 
 
-def fresh_values(function, world) -> tuple[torch.Tensor, torch.Tensor]:
-    inputs = world.round(999).candidates.flatten(0, 1)
-    tasks = torch.arange(world.num_tasks).repeat_interleave(world.num_actions)
-    return function.values(inputs, tasks), world.truth.values(inputs, tasks)
+def fresh_values(function, environment) -> tuple[torch.Tensor, torch.Tensor]:
+    inputs = environment.round(999).candidates.flatten(0, 1)
+    tasks = torch.arange(environment.num_tasks).repeat_interleave(environment.num_actions)
+    return function.values(inputs, tasks), environment.truth.values(inputs, tasks)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_exhaustive_search_finds_a_noiseless_truth(seed):
-    world = finite_bandit(seed=seed)
-    known = world.representation_class
+    environment = finite_bandit(seed=seed)
+    known = environment.representation_class
     start = zero_function(known.members[0], 4, 2)
-    data = noiseless_data(world, 8)
+    data = noiseless_data(environment, 8)
     fit = Exhaustive(known)(data, start, TINY, random_stream(0, "fit"))
-    assert fit.representation is world.truth.representation
-    torch.testing.assert_close(fit.heads, world.truth.heads, rtol=1e-6, atol=1e-6)
+    assert fit.representation is environment.truth.representation
+    torch.testing.assert_close(fit.heads, environment.truth.heads, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_exhaustive_search_leaves_no_smaller_error(finite_case, seed):
     case = finite_case(seed)
     best = penalised_error(case.center, case.data, case.penalty)
-    for member in case.world.representation_class.members:
+    for member in case.environment.representation_class.members:
         other = best_on(member, case.data, case.center, case.penalty)
         assert best <= penalised_error(other, case.data, case.penalty) + 1e-12
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_alternation_recovers_a_noiseless_linear_truth(seed):
-    world = linear_bandit(num_tasks=8, input_dim=6, feature_dim=2, seed=seed)
+    environment = linear_bandit(num_tasks=8, input_dim=6, feature_dim=2, seed=seed)
     known = LinearClass(6, 2)
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 8, 2)
-    fit = Alternating(known)(noiseless_data(world, 8), start, TINY, random_stream(0, "fit"))
-    torch.testing.assert_close(*fresh_values(fit, world), rtol=1e-4, atol=1e-4)
+    fit = Alternating(known)(noiseless_data(environment, 8), start, TINY, random_stream(0, "fit"))
+    torch.testing.assert_close(*fresh_values(fit, environment), rtol=1e-4, atol=1e-4)
     rows = fit.representation.matrix
     torch.testing.assert_close(rows @ rows.T, torch.eye(2, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_more_alternation_never_raises_the_error(seed):
-    world = linear_bandit(num_tasks=5, seed=seed)
-    data, penalty = noiseless_data(world, 4), HeadPenalty(0.3)
+    environment = linear_bandit(num_tasks=5, seed=seed)
+    data, penalty = noiseless_data(environment, 4), HeadPenalty(0.3)
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 5, 2)
     errors = []
     for iterations in (0, 1, 3, 10, 100):
@@ -96,8 +100,8 @@ def test_more_alternation_never_raises_the_error(seed):
 
 
 def test_a_linear_class_as_wide_as_its_input_is_ridge_regression_for_each_task():
-    world = linear_bandit(num_tasks=6, input_dim=3, feature_dim=3, seed=0)
-    data, penalty = noiseless_data(world, 5), HeadPenalty(0.5)
+    environment = linear_bandit(num_tasks=6, input_dim=3, feature_dim=3, seed=0)
+    data, penalty = noiseless_data(environment, 5), HeadPenalty(0.5)
     identity = LinearRepresentation(torch.eye(3, dtype=torch.float64))
     start = zero_function(identity, 6, 3)
     fit = Alternating(LinearClass(3, 3))(data, start, penalty, random_stream(0, "fit"))
@@ -115,21 +119,21 @@ def network(seed: int, dtype: torch.dtype = torch.float64) -> nn.Module:
 
 @pytest.mark.parametrize("loss", ["leave_one_out", "residual"])
 def test_variable_projection_learns_a_realisable_representation(loss):
-    world = linear_bandit(num_tasks=8, seed=0)
-    data = noiseless_data(world, 20)
+    environment = linear_bandit(num_tasks=8, seed=0)
+    data = noiseless_data(environment, 20)
     start = zero_function(NeuralRepresentation(network(1)), 8, 2)
     fit = VariableProjection(steps=400, learning_rate=3e-2, loss=loss)
     penalty = HeadPenalty(1e-3)
     fitted = fit(data, start, penalty, random_stream(0, "fit"))
     before = squared_error(best_on(start.representation, data, start, penalty), data)
     assert squared_error(fitted, data) < 1e-3 * before
-    mine, truth = fresh_values(fitted, world)
+    mine, truth = fresh_values(fitted, environment)
     assert float((mine - truth).abs().max()) < 0.02
 
 
 def test_variable_projection_of_a_module_without_parameters_is_ridge_regression():
-    world = linear_bandit(num_tasks=4, seed=0)
-    data, penalty = noiseless_data(world, 5), HeadPenalty(0.5)
+    environment = linear_bandit(num_tasks=4, seed=0)
+    data, penalty = noiseless_data(environment, 5), HeadPenalty(0.5)
     start = zero_function(NeuralRepresentation(nn.Flatten()), 4, 6)
     fitted = VariableProjection()(data, start, penalty, random_stream(0, "fit"))
     expected = best_on(start.representation, data, start, penalty)
@@ -220,8 +224,8 @@ def test_the_work_of_a_step_does_not_grow_with_the_data():
 
 @pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3)])
 def test_a_fit_never_changes_what_it_started_from(fit):
-    world = linear_bandit(num_tasks=4, seed=0)
-    data = noiseless_data(world, 5)
+    environment = linear_bandit(num_tasks=4, seed=0)
+    data = noiseless_data(environment, 5)
     start = zero_function(NeuralRepresentation(network(0)), 4, 2)
     before = start.representation.module.weight.detach().clone()
     fitted = fit(data, start, HeadPenalty(), random_stream(0, "fit"))
@@ -232,8 +236,8 @@ def test_a_fit_never_changes_what_it_started_from(fit):
 
 @pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3, batch_size=7)])
 def test_a_fit_depends_on_its_generator_and_nothing_else(fit):
-    world = linear_bandit(num_tasks=4, seed=0)
-    data = noiseless_data(world, 30)
+    environment = linear_bandit(num_tasks=4, seed=0)
+    data = noiseless_data(environment, 30)
     module = nn.Sequential(network(0), nn.Dropout(0.5))
     start = zero_function(NeuralRepresentation(module), 4, 2)
     heads = [fit(data, start, HeadPenalty(), random_stream(s, "fit")).heads for s in (0, 0, 1)]
@@ -242,8 +246,8 @@ def test_a_fit_depends_on_its_generator_and_nothing_else(fit):
 
 
 def test_adam_learns_a_realisable_representation_and_stops_when_told():
-    world = linear_bandit(num_tasks=8, seed=0)
-    data = noiseless_data(world, 20)
+    environment = linear_bandit(num_tasks=8, seed=0)
+    data = noiseless_data(environment, 20)
     start = zero_function(NeuralRepresentation(network(1)), 8, 2)
     start = replace(start, heads=start.heads + 0.1)
     penalty = HeadPenalty(1e-3)
@@ -256,8 +260,8 @@ def test_adam_learns_a_realisable_representation_and_stops_when_told():
 
 
 def test_adam_with_all_data_at_every_step_takes_one_step_an_epoch():
-    world = linear_bandit(num_tasks=4, seed=0)
-    data = noiseless_data(world, 5)
+    environment = linear_bandit(num_tasks=4, seed=0)
+    data = noiseless_data(environment, 5)
     start = zero_function(NeuralRepresentation(network(0)), 4, 2)
     start = replace(start, heads=start.heads + 0.1)
     whole = AdamFit(epochs=2, batch_size=None)
@@ -276,8 +280,8 @@ def test_gradient_fits_say_what_they_need(fit):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_fits_do_not_depend_on_the_order_of_samples_or_tasks(seed):
-    world = finite_bandit(seed=seed)
-    data, known = noiseless_data(world, 6), world.representation_class
+    environment = finite_bandit(seed=seed)
+    data, known = noiseless_data(environment, 6), environment.representation_class
     order = torch.randperm(len(data), generator=random_stream(seed, "order"))
     relabel = torch.randperm(4, generator=random_stream(seed, "relabel"))
     shuffled = MultitaskDataset(4, torch.Size([6]), torch.float64)
@@ -290,8 +294,8 @@ def test_fits_do_not_depend_on_the_order_of_samples_or_tasks(seed):
 
 
 def test_with_one_representation_many_tasks_are_fitted_as_each_alone():
-    world = finite_bandit(seed=0, num_representations=1)
-    data, known = noiseless_data(world, 6), world.representation_class
+    environment = finite_bandit(seed=0, num_representations=1)
+    data, known = noiseless_data(environment, 6), environment.representation_class
     together = Exhaustive(known)(
         data, zero_function(known.members[0], 4, 2), HeadPenalty(), random_stream(0, "fit")
     )

@@ -2,8 +2,10 @@ import math
 
 import pytest
 
-from gfucb import ConstantRadius, CorrectedRadius, LogRadius, PrintedRadius, ScaledRadius
-from gfucb.errors import InvalidInputError
+from gfucb import ConstantRadius
+from gfucb.core.errors import InvalidInputError
+from gfucb.estimation import LogRadius, ScaledRadius
+from gfucb.theory.lemma_radii import CorrectedRadius, PrintedRadius
 
 PRINTED = {
     "num_tasks": 3,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial import HalfspaceIntersection
 
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.theory.bellman import ascend, bellman_error_lower_bound, inherent_bellman_error
 from gfucb.theory.linear_values import LinearValueClass
 from gfucb.theory.multitask_bellman import (
@@ -87,7 +87,7 @@ def rays(following: LinearValueClass, seed: int, count: int) -> np.ndarray:
 
 
 def error_by_greedy_policies(stage, current, following) -> float:
-    """The vertices of each of the A^S pieces by qhull, one linear program for each."""
+    """The vertices of each of the A^S jobs by qhull, one linear program for each."""
     num_states, num_actions, feature_dim = following.features.shape
     normals, limits = following.constraints()
     worst = 0.0
@@ -295,16 +295,16 @@ def test_an_ascent_keeps_the_greedy_action_where_the_value_enters_with_a_minus(s
 @pytest.mark.parametrize("bounded", [False, True])
 def test_every_piece_has_one_greedy_policy_and_together_they_hold_the_class(bounded):
     _, _, following = random_problem(4, num_actions=3, bounded=bounded)
-    pieces = value_pieces(following, cuts_per_axis=1)
-    values = following.values(pieces.vertices)
+    jobs = value_pieces(following, cuts_per_axis=1)
+    values = following.values(jobs.vertices)
     greedy = values >= values.max(axis=2, keepdims=True) - 1e-9
-    for inside in pieces.members:
+    for inside in jobs.members:
         assert greedy[inside].all(axis=0).any(axis=1).all()
     for head in 0.7 * rays(following, 4, 20):
         policy = following.values(head[None])[0].argmax(axis=1)
         holds = [
-            greedy[inside][:, np.arange(3), policy].all() and in_hull(pieces.vertices[inside], head)
-            for inside in pieces.members
+            greedy[inside][:, np.arange(3), policy].all() and in_hull(jobs.vertices[inside], head)
+            for inside in jobs.members
         ]
         assert any(holds)
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.bounds import (
     BanditSize,
     MDPSize,
@@ -17,7 +17,7 @@ from gfucb.theory.bounds import (
     sharing_gain,
     sum_class_theorem_1,
 )
-from gfucb.theory.radii import CorrectedStageRadius, PrintedStageRadius
+from gfucb.theory.lemma_radii import CorrectedStageRadius, PrintedStageRadius
 
 SIZE = BanditSize(num_tasks=10, feature_dim=10, num_rounds=600)
 STAGE = {"num_tasks": 10, "feature_dim": 10, "num_episodes": 600, "log_covering_number": 3.0}

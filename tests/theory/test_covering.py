@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gfucb.errors import InvalidInputError
-from gfucb.functions import LinearClass
-from gfucb.seeding import random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.models import LinearClass
 from gfucb.theory.covering import (
     covering_bounds,
     greedy_net,

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.theory.eluder_bounds import (
     finite_inputs_bound,
     generalised_linear_eluder_bound,

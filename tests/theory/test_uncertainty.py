@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from gfucb.errors import InvalidInputError
-from gfucb.functions import IdentityRepresentation, MultiheadFunction, NeuralRepresentation
-from gfucb.functions.gradients import WeightSketch
-from gfucb.seeding import global_randomness_from, random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import global_randomness_from, random_stream
+from gfucb.models import IdentityRepresentation, MultiheadFunction, NeuralRepresentation
+from gfucb.models.gradients import WeightSketch
 from gfucb.theory.uncertainty import (
     d2_uncertainties,
     effective_dimension,

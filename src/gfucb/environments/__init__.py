@@ -1,4 +1,4 @@
-"""Worlds: functions from the round to what happens in it."""
+"""Environments: functions from the round to what happens in it."""
 
 from gfucb.environments.image_bandit import ImageBandit
 from gfucb.environments.images import LabelledImages, fetch_mnist, load_digits, load_mnist

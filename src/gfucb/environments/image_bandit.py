@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from gfucb.contracts import BanditRound
+from gfucb.core.errors import InvalidInputError, lookup
+from gfucb.core.random import random_stream
+from gfucb.core.records import BanditRound
 from gfucb.environments.images import LabelledImages
-from gfucb.errors import InvalidInputError, lookup
-from gfucb.seeding import random_stream
 
 NUM_CLASSES = 10
 RewardMap = Literal["permutation", "tenths", "uniform"]
@@ -54,13 +54,15 @@ class ImageBandit:
             raise InvalidInputError(f"noise_scale must be positive and finite, got {noise_scale}")
         if digits == "distinct" and num_actions > NUM_CLASSES:
             raise InvalidInputError(
-                f"there are {NUM_CLASSES} different digits, so `distinct` menus have at most "
+                f"there are {NUM_CLASSES} different digits, so `distinct` action sets have at most "
                 f"{NUM_CLASSES} actions, got {num_actions}"
             )
         counts = _class_counts(data.labels)
         if digits == "distinct" and int(counts.min()) == 0:
             missing = int(counts.argmin())
-            raise InvalidInputError(f"`distinct` menus need every digit; there is no {missing}")
+            raise InvalidInputError(
+                f"`distinct` action sets need every digit; there is no {missing}"
+            )
         self.data = data
         self.num_tasks = num_tasks
         self.num_actions = num_actions
@@ -88,7 +90,7 @@ class ImageBandit:
         )
 
     def describe(self) -> Mapping[str, Any]:
-        """Facts about the world for reports."""
+        """Facts about the environment for reports."""
         height, width = self.data.images.shape[1:]
         return {"images": len(self.data.images), "pixels": f"{height} x {width}"}
 
@@ -99,8 +101,8 @@ class ImageBandit:
         return torch.randint(len(self.data.images), shape, generator=generator)
 
     def _distinct_images(self, generator: torch.Generator) -> Tensor:
-        lots = torch.rand(self.num_tasks, NUM_CLASSES, generator=generator, dtype=torch.float64)
-        digits = lots.argsort(1)[:, : self.num_actions]
+        draws = torch.rand(self.num_tasks, NUM_CLASSES, generator=generator, dtype=torch.float64)
+        digits = draws.argsort(1)[:, : self.num_actions]
         by_digit = self.data.labels.argsort(stable=True)
         counts = _class_counts(self.data.labels)
         starts = counts.cumsum(0) - counts

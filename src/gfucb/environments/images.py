@@ -1,4 +1,4 @@
-"""Labelled images: scikit-learn's digits in the box, MNIST-format files from a folder."""
+"""Labelled images: scikit-learn's digits in the box, MNIST-format files from a directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.errors import DataFileError
+from gfucb.core.errors import DataFileError
 
 DATA_DIR_VARIABLE = "GFUCB_DATA_DIR"
 MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist"
@@ -28,8 +28,8 @@ MNIST_FILES = {
     "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
-# Where, below the folder named by the user, the files may lie.
-SUBFOLDERS = ("", "mnist", "MNIST/raw")
+# Where, below the directory named by the user, the files may lie.
+SUBDIRECTORIES = ("", "mnist", "MNIST/raw")
 
 Split = Literal["train", "test"]
 
@@ -54,21 +54,21 @@ def load_digits() -> LabelledImages:
 def load_mnist(
     data_dir: str | os.PathLike[str] | None = None, split: Split = "train"
 ) -> LabelledImages:
-    """MNIST, or any data in its format, from a folder.
+    """MNIST, or any data in its format, from a directory.
 
     Args:
-        data_dir: the folder; by default the one the environment variable GFUCB_DATA_DIR names.
+        data_dir: the directory; by default the one the environment variable GFUCB_DATA_DIR names.
         split: `train` reads the train-* files, `test` the t10k-* files; .gz or unpacked.
     """
-    folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
-    if not folder:
+    directory = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    if not directory:
         raise DataFileError(
-            "MNIST needs a folder to be read from: name it with --data-dir or in the environment "
+            "MNIST needs a directory to be read from: name it with --data-dir or in the environment "
             f"variable {DATA_DIR_VARIABLE}; `gfucb fetch-mnist --data-dir FOLDER` fills one"
         )
     prefix = "train" if split == "train" else "t10k"
-    image_file = find_idx(Path(folder), f"{prefix}-images-idx3-ubyte")
-    label_file = find_idx(Path(folder), f"{prefix}-labels-idx1-ubyte")
+    image_file = find_idx(Path(directory), f"{prefix}-images-idx3-ubyte")
+    label_file = find_idx(Path(directory), f"{prefix}-labels-idx1-ubyte")
     images, labels = read_idx(image_file, num_axes=3), read_idx(label_file, num_axes=1)
     if len(images) != len(labels):
         raise DataFileError(
@@ -78,17 +78,17 @@ def load_mnist(
     return LabelledImages(torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64)))
 
 
-def find_idx(folder: Path, name: str) -> Path:
-    """The file `name` or `name`.gz in the folder or one of its usual subfolders."""
-    places = [folder / sub / (name + end) for sub in SUBFOLDERS for end in ("", ".gz")]
+def find_idx(directory: Path, name: str) -> Path:
+    """The file `name` or `name`.gz in the directory or one of its usual subfolders."""
+    places = [directory / sub / (name + end) for sub in SUBDIRECTORIES for end in ("", ".gz")]
     for place in places:
         if place.is_file():
             return place
     looked = "\n  ".join(str(place) for place in places)
-    reason = "" if folder.is_dir() else f"; there is no folder {folder}"
+    reason = "" if directory.is_dir() else f"; there is no directory {directory}"
     raise DataFileError(
         f"cannot find {name}{reason}. Looked for\n  {looked}\n"
-        f"Copy it there, or let `gfucb fetch-mnist --data-dir {folder}` download it"
+        f"Copy it there, or let `gfucb fetch-mnist --data-dir {directory}` download it"
     )
 
 
@@ -112,7 +112,7 @@ def read_idx(path: Path, num_axes: int) -> NDArray[np.uint8]:
     expected = header + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
         raise DataFileError(
-            f"{path} is torn: its header promises {expected} bytes, it has {len(content)}; "
+            f"{path} is torn: its header bounds {expected} bytes, it has {len(content)}; "
             "fetch it again"
         )
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape).copy()
@@ -123,11 +123,11 @@ def fetch_mnist(data_dir: str | os.PathLike[str], source: str = MNIST_SOURCE) ->
 
     A file whose checksum is wrong is not kept. Files that are there are checked, not replaced.
     """
-    folder = Path(data_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = Path(data_dir)
+    directory.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, sha256 in MNIST_FILES.items():
-        path = folder / f"{name}.gz"
+        path = directory / f"{name}.gz"
         content = path.read_bytes() if path.exists() else _download(f"{source}/{name}.gz")
         found = hashlib.sha256(content).hexdigest()
         if found != sha256:

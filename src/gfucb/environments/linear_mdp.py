@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.environments.tabular_mdp import TabularMDPs
-from gfucb.errors import InvalidInputError
-from gfucb.functions import FiniteClass, NeuralRepresentation, features_of
-from gfucb.seeding import random_stream
+from gfucb.models import FiniteClass, NeuralRepresentation, features_of
 from gfucb.theory.small_mdp import Array, MDPStage
 
 
@@ -35,7 +35,7 @@ class LinearMDPs(TabularMDPs):
         return [MDPStage(transitions, rewards) for transitions, rewards in tables]
 
     def describe(self) -> Mapping[str, Any]:
-        """Facts about the world for reports."""
+        """Facts about the environment for reports."""
         return {**super().describe(), "mix": self.mix}
 
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.environments.tabular_mdp import Integers, TabularMDPs, one_hot_inputs
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
 from gfucb.theory.small_mdp import Array
 
 NUM_LATENT = 3
@@ -43,7 +43,7 @@ def tabular_lock(
     """
     tables = _latent_tables(horizon, num_tasks, num_actions, anti_reward, seed)
     features = one_hot_inputs(NUM_LATENT, num_actions)
-    return _world(tables, np.arange(NUM_LATENT), features, features, seed)
+    return _environment(tables, np.arange(NUM_LATENT), features, features, seed)
 
 
 def rich_lock(
@@ -62,7 +62,7 @@ def rich_lock(
 
     An observation is R (one-hot latent state, zeros + noise) with R a Hadamard matrix of unit
     columns: no single coordinate tells anything. Each latent state has `bank_size` observations,
-    drawn once and then equally likely whenever the state is entered, so the world is a finite
+    drawn once and then equally likely whenever the state is entered, so the environment is a finite
     MDP over observations and all values are exact. Inputs are (observation, one-hot action).
 
     `observation_dim` is a power of two of at least 4; `noise_scale` is that of the noise on the
@@ -86,7 +86,7 @@ def rich_lock(
     observations = coordinates @ rotation.T / observation_dim**0.5
     inputs = with_actions(observations.to(torch.float32), num_actions)
     truth = one_hot_inputs(NUM_LATENT, num_actions)[torch.from_numpy(decoding)]
-    return _world(tables, decoding, inputs, truth, seed)
+    return _environment(tables, decoding, inputs, truth, seed)
 
 
 def with_actions(observations: Tensor, num_actions: int) -> Tensor:
@@ -128,7 +128,7 @@ def _latent_tables(
     return transitions, rewards, goal
 
 
-def _world(
+def _environment(
     tables: LatentTables, decoding: Integers, inputs: Tensor, truth: Tensor, seed: int
 ) -> TabularMDPs:
     """The latent tables seen through `decoding` [state]; observations of a state equally likely."""

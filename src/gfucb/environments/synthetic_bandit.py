@@ -1,4 +1,4 @@
-"""Worlds built from a truth that is known: a finite or a linear class, and exact regret."""
+"""Environments built from a truth that is known: a finite or a linear class, and exact regret."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gfucb.contracts import BanditRound
-from gfucb.errors import InvalidInputError
-from gfucb.functions import (
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.core.records import BanditRound
+from gfucb.models import (
     FiniteClass,
     LinearClass,
     LinearRepresentation,
@@ -20,7 +21,6 @@ from gfucb.functions import (
     NeuralRepresentation,
     features_of,
 )
-from gfucb.seeding import random_stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class SyntheticBandit:
         )
 
     def describe(self) -> Mapping[str, Any]:
-        """Facts about the world for reports."""
+        """Facts about the environment for reports."""
         return {"input_dim": self.input_dim, "feature_dim": self.truth.heads.shape[1]}
 
 

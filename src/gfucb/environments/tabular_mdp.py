@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.contracts import Outcome
-from gfucb.environments.tables import (
+from gfucb.core.errors import InvalidInputError, ordered_pair
+from gfucb.core.random import random_stream
+from gfucb.core.records import Outcome
+from gfucb.environments.mdp_tables import (
     kind_of,
     require_actions,
     require_finite,
@@ -24,8 +26,6 @@ from gfucb.environments.tables import (
     start_of,
     task_tables,
 )
-from gfucb.errors import InvalidInputError, ordered_pair
-from gfucb.seeding import random_stream
 from gfucb.theory.small_mdp import Array, check_table
 
 Integers = NDArray[np.int64]
@@ -97,7 +97,7 @@ class TabularMDPs:
         self._require_value_range()
 
     def _require_facts(self) -> None:
-        """What a referee or an oracle is told has the axes it is looked up by."""
+        """What a evaluator or an oracle is told has the axes it is looked up by."""
         shape = self.rewards.shape
         for name, table in (("noisy", self.noisy), ("goal", self.goal)):
             is_array = isinstance(table, np.ndarray) and table.dtype == np.bool_
@@ -270,7 +270,7 @@ class TabularMDPs:
         return _cumulative(self.transitions)
 
     def describe(self) -> Mapping[str, Any]:
-        """Facts about the world for reports."""
+        """Facts about the environment for reports."""
         return {
             "states": self.num_states,
             "actions": self.num_actions,
@@ -280,62 +280,62 @@ class TabularMDPs:
 
 
 class TabularEpisode:
-    """One episode of all tasks; keeps what the referee wants to know of it.
+    """One episode of all tasks; keeps what the evaluator wants to know of it.
 
     Attributes:
         states: where each task is now, [task].
         gaps: V* - Q* of the actions taken so far, summed, [task]. For any way of choosing actions
             its expectation is the regret of the episode.
-        reached_goal: whether the goal of the world was reached, [task].
+        reached_goal: whether the goal of the environment was reached, [task].
     """
 
     def __init__(
         self,
-        world: TabularMDPs,
+        environment: TabularMDPs,
         first_states: Integers,
         transition_draws: Array,
         reward_draws: Array,
         noise: Array,
     ) -> None:
-        self.world = world
+        self.environment = environment
         self.states = first_states
         self.first_states = first_states
         self.stage = 0
-        self.gaps = np.zeros(world.num_tasks)
-        self.reached_goal = np.zeros(world.num_tasks, dtype=bool)
+        self.gaps = np.zeros(environment.num_tasks)
+        self.reached_goal = np.zeros(environment.num_tasks, dtype=bool)
         self._draws = transition_draws, reward_draws, noise
-        self._tasks = world._tasks
-        self._going, self._over = world._ended
+        self._tasks = environment._tasks
+        self._going, self._over = environment._ended
 
     def offered(self) -> tuple[Tensor, Tensor]:
         """All tasks, and the inputs of their states: [task], [task, action, *input]."""
-        inputs = self.world.inputs.numpy()[self.states]  # faster than torch on so little
+        inputs = self.environment.inputs.numpy()[self.states]  # faster than torch on so little
         return torch.from_numpy(self._tasks), torch.from_numpy(inputs)
 
     def play(self, actions: Tensor) -> Outcome:
         """Take actions [task]; the last stage ends the episode of every task."""
-        world, taken = self.world, actions.cpu().numpy()
-        if self.stage >= world.horizon:
-            raise InvalidInputError(f"the episode has ended: it has {world.horizon} stages")
-        require_actions(taken, world.num_tasks, world.num_actions)
+        environment, taken = self.environment, actions.cpu().numpy()
+        if self.stage >= environment.horizon:
+            raise InvalidInputError(f"the episode has ended: it has {environment.horizon} stages")
+        require_actions(taken, environment.num_tasks, environment.num_actions)
         here = (self._tasks, self.stage, self.states, taken)
-        self.gaps += world._gaps[here]
-        if world.goal is not None:
-            self.reached_goal |= world.goal[here]
-        rewards = world.rewards[here]
-        if world.reward_noise != "none":
-            noisy = True if world.noisy is None else world.noisy[here]
+        self.gaps += environment._gaps[here]
+        if environment.goal is not None:
+            self.reached_goal |= environment.goal[here]
+        rewards = environment.rewards[here]
+        if environment.reward_noise != "none":
+            noisy = True if environment.noisy is None else environment.noisy[here]
             rewards = np.where(noisy, self._noisy(rewards), rewards)
         draws = self._draws[0][:, self.stage]
-        self.states = _inverse_cdf(world._cumulative_transitions[here], draws)
+        self.states = _inverse_cdf(environment._cumulative_transitions[here], draws)
         self.stage += 1
-        ended = self._over if self.stage == world.horizon else self._going
+        ended = self._over if self.stage == environment.horizon else self._going
         return Outcome(torch.from_numpy(rewards), self.offered()[1], ended)
 
     def _noisy(self, means: Array) -> Array:
         _, draws, noise = self._draws
-        if self.world.reward_noise == "bernoulli":
-            low, high = self.world.reward_range
+        if self.environment.reward_noise == "bernoulli":
+            low, high = self.environment.reward_range
             return np.where(draws[:, self.stage] * (high - low) < means - low, high, low)
         return np.asarray(means + noise[:, self.stage])
 
@@ -349,12 +349,12 @@ def tabular_mdps(
     inputs: Any = None,
     **options: Any,
 ) -> TabularMDPs:
-    """A world from arrays of one's own.
+    """A environment from arrays of one's own.
 
     >>> import numpy as np
     >>> stay_or_go = np.array([[[1, 0], [0, 1]], [[0, 1], [0, 1]]])  # [state, action, next]
-    >>> world = tabular_mdps([stay_or_go], [[[0, 0], [1, 1]]], horizon=3)
-    >>> float(world.optimal_values[0, 0, 0])
+    >>> environment = tabular_mdps([stay_or_go], [[[0, 0], [1, 1]]], horizon=3)
+    >>> float(environment.optimal_values[0, 0, 0])
     2.0
 
     Args:
@@ -364,7 +364,7 @@ def tabular_mdps(
         horizon: H, where the tables have no stage axis.
         start: distribution of the first state, [state] or [task, state]; state 0 by default.
         inputs: what agents see, [state, action, *input]; by default one number for each pair
-            (one-hot vectors), which promises nothing about how pairs resemble each other.
+            (one-hot vectors), which bounds nothing about how pairs resemble each other.
         options: further fields of `TabularMDPs`.
     """
     tables = task_tables(transitions, "transitions", 3)

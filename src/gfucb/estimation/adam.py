@@ -8,17 +8,17 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from gfucb.core.random import global_randomness_from
 from gfucb.estimation.profile import best_on, trainable_copy
-from gfucb.functions import (
+from gfucb.models import (
     HeadPenalty,
     MultiheadFunction,
     MultitaskDataset,
     NeuralRepresentation,
 )
-from gfucb.functions.heads import shorten
-from gfucb.functions.recorded import Recorded
-from gfucb.functions.representations import train_on
-from gfucb.seeding import global_randomness_from
+from gfucb.models.heads import shorten
+from gfucb.models.nn.cuda_graphs import CudaGraphed
+from gfucb.models.representations import train_on
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class AdamFit:
             total.add_(loss.detach() * len(batch))
 
         # Batches of one size share a place, so that their step can be replayed.
-        places: dict[int, tuple[Tensor, Recorded]] = {}
+        places: dict[int, tuple[Tensor, CudaGraphed]] = {}
         with global_randomness_from(generator):
             for _ in range(self.epochs):
                 total.zero_()
@@ -94,7 +94,7 @@ class AdamFit:
                     train_on(module, len(batch))
                     if len(batch) not in places:
                         place = torch.empty_like(batch, device=device)
-                        places[len(batch)] = place, Recorded(partial(step, place), device)
+                        places[len(batch)] = place, CudaGraphed(partial(step, place), device)
                     place, repeated = places[len(batch)]
                     place.copy_(batch)
                     repeated()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.estimation.profile import best_on, penalised_error
-from gfucb.functions import (
+from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
     LinearClass,
@@ -16,7 +16,7 @@ from gfucb.functions import (
     MultiheadFunction,
     MultitaskDataset,
 )
-from gfucb.functions.representations import flat_inputs
+from gfucb.models.representations import flat_inputs
 
 
 @dataclass(frozen=True)

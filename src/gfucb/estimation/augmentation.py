@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class RandomShifts:
                 f"shifts need images [n, ..., height, width], got inputs {list(inputs.shape)}"
             )
         reach, (height, width) = self.pixels, inputs.shape[-2:]
-        lots = torch.randint(2 * reach + 1, (2, len(inputs), 1), generator=generator)
-        down, right = lots.to(inputs.device)
+        draws = torch.randint(2 * reach + 1, (2, len(inputs), 1), generator=generator)
+        down, right = draws.to(inputs.device)
         rows = torch.arange(height, device=inputs.device) + down  # [n, height]
         columns = torch.arange(width, device=inputs.device) + right  # [n, width]
         padded = pad(inputs, [reach] * 4).movedim(0, -3)  # [..., n, height, width]

@@ -1,4 +1,4 @@
-"""A radius that is learned: every reward is a fresh test of the width promised for it."""
+"""A radius that is learned: every reward is a fresh test of the width predicted for it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gfucb.contracts import Promise
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.records import Prediction
 
 
 @dataclass(frozen=True)
 class CalibratedRadius:
-    """beta = factor * (tasks asked) * scale^2, with the scale that makes promises come true.
+    """beta = factor * (tasks asked) * scale^2, with the scale that makes bounds come true.
 
-    A reward y is held against what was promised when the action was chosen: the estimate f and
+    A reward y is held against what was predicted when the action was chosen: the estimate f and
     the width w of the set of squared radius 1. With noise of standard deviation s and heads that
     are not known better than w says, y - f has the standard deviation s sqrt(1 + w^2), so
 
@@ -25,7 +25,7 @@ class CalibratedRadius:
     is in the units of a scale, noise included, and the scale is the smallest one that would have
     covered a share `target` of recent scores. The widths scale * w then shrink with the noise
     and with the errors of the fit, and with nothing that was not known when deciding. Solvers
-    promise different widths and so get different scales.
+    prediction different widths and so get different scales.
 
     Args:
         target: share of rewards within estimate +- scale sqrt(1 + w^2); None keeps `start`.
@@ -38,7 +38,7 @@ class CalibratedRadius:
 
     # Paper: one schedule a log(b t + c), tuned by hand for one solver and one noise. Its
     # candidates stay feasible under a smaller radius but the truth may not (section 6.3); here
-    # the share of promises kept is what is held constant.
+    # the share of bounds kept is what is held constant.
     start: float
     target: float | None = 0.8
     window: int = 2000
@@ -66,7 +66,7 @@ class Calibration:
 
     Attributes:
         scores: the most recent ones, oldest first, [test].
-        num_tests: how many promises have been tested.
+        num_tests: how many bounds have been tested.
         num_kept: how many of those held at the scale of their time.
     """
 
@@ -96,7 +96,7 @@ class Calibration:
 
     @property
     def coverage(self) -> float:
-        """Share of promises kept, each at the scale of its time; NaN before the first test."""
+        """Share of bounds kept, each at the scale of its time; NaN before the first test."""
         return self.num_kept / self.num_tests if self.num_tests else math.nan
 
     def tensors(self) -> dict[str, Tensor]:
@@ -111,10 +111,10 @@ class Calibration:
         num_tests, num_kept = (int(n) for n in state["calibration.counts"])
         return Calibration(self.radius, state["calibration.scores"].cpu(), num_tests, num_kept)
 
-    def after(self, promise: Promise, rewards: Tensor) -> Calibration:
-        """The calibration after rewards [entry] for what was promised."""
-        errors = (rewards - promise.estimates.cpu()).abs()
-        scores = errors / (1 + promise.squared_widths.cpu()).sqrt()
+    def after(self, prediction: Prediction, rewards: Tensor) -> Calibration:
+        """The calibration after rewards [row] for what was predicted."""
+        errors = (rewards - prediction.mean.cpu()).abs()
+        scores = errors / (1 + prediction.variance.cpu()).sqrt()
         return Calibration(
             self.radius,
             torch.cat([self.scores, scores])[-self.radius.window :],

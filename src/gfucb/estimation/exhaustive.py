@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from gfucb.estimation.profile import best_on, penalised_error
-from gfucb.functions import FiniteClass, HeadPenalty, MultiheadFunction, MultitaskDataset
+from gfucb.models import FiniteClass, HeadPenalty, MultiheadFunction, MultitaskDataset
 
 
 @dataclass(frozen=True)

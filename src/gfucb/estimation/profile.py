@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gfucb.errors import InvalidInputError
-from gfucb.functions import (
+from gfucb.core.errors import InvalidInputError
+from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
     MultiheadFunction,

@@ -3,7 +3,7 @@
 In all of them `t` is the round about to be played, counted from 1, so the data are the
 rewards of rounds 1 .. t - 1. With partial rounds it is one more than the largest number of
 samples any task has (`MultitaskDataset.round_index`). Those of the theory are in
-`gfucb.theory.radii`.
+`gfucb.theory.lemma_radii`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gfucb.contracts import SquaredRadius
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import SquaredRadius
 from gfucb.theory.requirements import require_not_negative
 
 

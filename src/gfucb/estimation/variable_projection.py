@@ -10,22 +10,22 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.linalg import ridge_cholesky
+from gfucb.core.random import global_randomness_from
 from gfucb.estimation.profile import best_on, trainable_copy
-from gfucb.functions import (
+from gfucb.models import (
     HeadPenalty,
     MultiheadFunction,
     MultitaskDataset,
     Representation,
     features_of,
 )
-from gfucb.functions.heads import SMALLEST_LEFT_OUT
-from gfucb.functions.networks import convolves, num_unbounded
-from gfucb.functions.recorded import Recorded
-from gfucb.functions.representations import train_on
-from gfucb.functions.seeded_layers import seed_names, seeded_layers
-from gfucb.functions.stacks import NetworkStack
-from gfucb.linalg import ridge_cholesky
-from gfucb.seeding import global_randomness_from
+from gfucb.models.heads import SMALLEST_LEFT_OUT
+from gfucb.models.nn.cuda_graphs import CudaGraphed
+from gfucb.models.nn.networks import convolves, num_unbounded
+from gfucb.models.nn.seeded_layers import seed_names, seeded_layers
+from gfucb.models.nn.stacked import NetworkStack
+from gfucb.models.representations import train_on
 
 # Steps of a fit. Convolutions learn in fewer, and in as many they learn samples by heart.
 STEPS, STEPS_WITH_CONVOLUTIONS = 60, 20
@@ -50,7 +50,7 @@ class VariableProjection:
     While tasks have fewer samples than features, heads fit their own data whatever phi is and
     the residual says nothing about phi; held-out errors still do.
 
-    Further targets of the data (`MultitaskDataset.also_told`) are predicted along, each by heads of
+    Further targets of the data (`MultitaskDataset.with_auxiliary_targets`) are predicted along, each by heads of
     its own, at little cost: the matrices are the same.
 
     Phi is left alone while there are fewer samples than features that can grow without bound.
@@ -142,11 +142,11 @@ class VariableProjection:
         )
 
         def step() -> None:
-            """One step on `samples`, of which those `present` count, with lots from `seeds`."""
+            """One step on `samples`, of which those `present` count, with draws from `seeds`."""
             chosen = inputs[rows, samples.flatten(1)]
             if self.augment is not None:
                 shown = zip(chosen, generators, strict=True)
-                chosen = torch.stack([self.shown(x, lots) for x, lots in shown])
+                chosen = torch.stack([self.shown(x, draws) for x, draws in shown])
             features = stack(chosen).unflatten(1, samples.shape[1:])
             errors = self.errors(
                 features.flatten(0, 1).to(torch.float64),
@@ -159,8 +159,8 @@ class VariableProjection:
             losses.sum().backward()
             optimiser.step()
 
-        # An augmentation draws lots on the CPU, anew in every step.
-        repeated = step if self.augment is not None else Recorded(step, device)
+        # An augmentation draws draws on the CPU, anew in every step.
+        repeated = step if self.augment is not None else CudaGraphed(step, device)
         stack.module.train()
         with global_randomness_from(generators[0]):
             for now in plan:
@@ -257,7 +257,11 @@ def left_by_kernel(features: Tensor, targets: Tensor, ridge: float) -> tuple[Ten
 def targets_of(data: MultitaskDataset, offset: float) -> Tensor:
     """Targets less the offset, then further ones: [sample, target]."""
     targets = (data.targets - offset).unsqueeze(-1)
-    return targets if data.further is None else torch.cat([targets, data.further], dim=-1)
+    return (
+        targets
+        if data.auxiliary_targets is None
+        else torch.cat([targets, data.auxiliary_targets], dim=-1)
+    )
 
 
 def held_out_error(
@@ -276,14 +280,14 @@ def held_out_error(
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """All lots of a fit, drawn beforehand: what each step looks at, and the seeds of its layers.
+    """All draws of a fit, drawn beforehand: what each step looks at, and the seeds of its layers.
 
     Batches are laid out by task, so that each task's heads can be solved at once.
 
     Attributes:
         samples: indices into the data, [step, task, slot].
         present: which of them count, [step, task, slot].
-        seeds: of the layers that act by lot, [step, layer].
+        seeds: of the layers that act at random, [step, layer].
     """
 
     samples: Tensor
@@ -308,8 +312,8 @@ class FitPlan:
         num_tasks = min(len(seen), max(1, fit.batch_size // num_slots))
 
         steps = fit.steps_for(counts, module)
-        lots = torch.rand(steps, len(seen), generator=generator)
-        tasks = seen[lots.argsort(1)[:, :num_tasks]]  # [step, task]
+        draws = torch.rand(steps, len(seen), generator=generator)
+        tasks = seen[draws.argsort(1)[:, :num_tasks]]  # [step, task]
         windows = torch.rand(steps, num_tasks, 1, generator=generator, dtype=torch.float64)
         in_task = counts[tasks].unsqueeze(-1)
         slots = torch.arange(num_slots)

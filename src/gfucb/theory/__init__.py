@@ -16,6 +16,7 @@ from gfucb.theory.bounds import (
     sharing_gain,
     sum_class_theorem_1,
 )
+from gfucb.theory.bounds_table import Bound, TheoryProblem, evaluate_bounds
 from gfucb.theory.covering import (
     covering_bounds,
     greedy_net,
@@ -38,17 +39,16 @@ from gfucb.theory.eluder_bounds import (
     linear_eluder_bound,
     quadratic_eluder_bound,
 )
-from gfucb.theory.linear_values import LinearValueClass
-from gfucb.theory.multitask_bellman import (
-    multitask_bellman_error,
-    multitask_bellman_error_lower_bound,
-)
-from gfucb.theory.promises import Promise, TheoryProblem, promises
-from gfucb.theory.radii import (
+from gfucb.theory.lemma_radii import (
     CorrectedRadius,
     CorrectedStageRadius,
     PrintedRadius,
     PrintedStageRadius,
+)
+from gfucb.theory.linear_values import LinearValueClass
+from gfucb.theory.multitask_bellman import (
+    multitask_bellman_error,
+    multitask_bellman_error_lower_bound,
 )
 from gfucb.theory.small_mdp import MDPStage, linear_mdp_stage
 from gfucb.theory.uncertainty import (
@@ -70,7 +70,7 @@ __all__ = [
     "MDPStage",
     "PrintedRadius",
     "PrintedStageRadius",
-    "Promise",
+    "Bound",
     "TheoryProblem",
     "bellman_error_lower_bound",
     "covering_bounds",
@@ -101,7 +101,7 @@ __all__ = [
     "multitask_bellman_error_lower_bound",
     "printed_theorem_1",
     "printed_theorem_2",
-    "promises",
+    "evaluate_bounds",
     "quadratic_eluder_bound",
     "repaired_theorem_1",
     "repaired_theorem_2",

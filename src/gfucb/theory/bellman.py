@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.theory.linear_programs import solve_program
 from gfucb.theory.linear_values import LinearValueClass, NearestMember
 from gfucb.theory.small_mdp import Array, MDPStage
@@ -44,9 +44,9 @@ def inherent_bellman_error(
 ) -> WorstNextValues:
     """I_h = max over theta' in `following` of the distance of its backup to `current`.
 
-    theta' -> r + P max_a' phi'^T theta' is linear on each piece where the greedy policy is
+    theta' -> r + P max_a' phi'^T theta' is linear on each job where the greedy policy is
     constant, and the distance to a convex set is convex, so the supremum is attained at a vertex
-    of a piece. All of them are enumerated (see `piece_vertices` for the cost and the limit) and
+    of a job. All of them are enumerated (see `piece_vertices` for the cost and the limit) and
     their distances solved (see `LinearValueClass.distances`): about one second for 6 states,
     3 actions and 4 features. The value is exact up to rounding, of the order of 1e-9.
 
@@ -135,7 +135,7 @@ def random_next_heads(following: LinearValueClass, num_heads: int, seed: int) ->
 
 
 def backup_tables(stage: MDPStage, following: LinearValueClass, next_heads: Array) -> Array:
-    """Backups r + P max_a' phi'^T theta' as flat tables: [choice, feature] -> [choice, entry]."""
+    """Backups r + P max_a' phi'^T theta' as flat tables: [choice, feature] -> [choice, row]."""
     return stage.backups(following.values(next_heads)).reshape(len(next_heads), -1)
 
 

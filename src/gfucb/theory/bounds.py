@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.requirements import (
     require_counts,
     require_not_negative,

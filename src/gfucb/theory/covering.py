@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.finite_classes import Floats, Table, finite_table
 from gfucb.theory.requirements import require_counts, require_not_negative, require_positive
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from scipy.spatial.distance import pdist
 
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.theory.beam_search import BeamSearch
 from gfucb.theory.finite_classes import Floats, Table, finite_table, values_and_scale
 from gfucb.theory.requirements import require_counts

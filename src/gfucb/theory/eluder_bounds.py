@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from torch import Tensor
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.finite_classes import Floats, Table, finite_table
 from gfucb.theory.requirements import require_positive
 

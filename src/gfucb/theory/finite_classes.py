@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.requirements import require_positive
 
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.linear_programs import solve_program
 from gfucb.theory.small_mdp import Array, check_table
 
@@ -23,7 +23,7 @@ class NearestMember:
     Attributes:
         error: the distance.
         head: [feature].
-        slope: a subgradient of the distance in the table, [entry]; sum |slope| <= 1.
+        slope: a subgradient of the distance in the table, [row]; sum |slope| <= 1.
         intercept: distance(any table) >= <slope, table> + intercept, with equality here.
         active: which of the constraints of the linear program carry a multiplier, [constraint].
     """
@@ -67,7 +67,7 @@ class LinearValueClass:
 
     @property
     def feature_rows(self) -> Array:
-        """The features with states and actions in one axis: [entry, feature]."""
+        """The features with states and actions in one axis: [row, feature]."""
         return self.features.reshape(-1, self.feature_dim)
 
     def values(self, heads: Array) -> Array:
@@ -89,7 +89,7 @@ class LinearValueClass:
         return np.concatenate(normals), np.concatenate(limits)
 
     def nearest(self, table: Array) -> NearestMember:
-        """The theta with the smallest max_(s,a) |phi^T theta - table|, for a table [entry].
+        """The theta with the smallest max_(s,a) |phi^T theta - table|, for a table [row].
 
         Variables (theta, e): minimise e subject to |phi^T theta - table| <= e and G theta <= g.
         One program with k + 1 variables and 2 states * actions + len(g) constraints. Its dual
@@ -112,7 +112,7 @@ class LinearValueClass:
         )
 
     def distances(self, tables: Array) -> Array:
-        """Sup-norm distance of each table to the class: [choice, entry] -> [choice], to 1e-10.
+        """Sup-norm distance of each table to the class: [choice, row] -> [choice], to 1e-10.
 
         A solved program also tells about the other tables (multiparametric programming): its
         multipliers bound every distance from below, and the affine rule "keep the same

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.bellman import ascend, backup_tables, check_shapes, random_next_heads
 from gfucb.theory.linear_values import LinearValueClass
 from gfucb.theory.small_mdp import Array, MDPStage
@@ -34,7 +34,7 @@ class BellmanErrorInterval:
 
     Attributes:
         lower: attained by `next_heads`, so certified.
-        upper: certified by convexity on pieces; infinite when no upper bound was asked for.
+        upper: certified by convexity on jobs; infinite when no upper bound was asked for.
         next_representation: which of the next classes the lower end uses.
         next_heads: theta'_i of that class, [task, feature].
     """
@@ -59,12 +59,12 @@ def multitask_bellman_error(
 ) -> BellmanErrorInterval:
     """A certified interval for the multitask I_h; `is_exact` says when it is one number.
 
-    For fixed phi' let e_i(phi, theta') be the distance of task i, convex in theta' on a piece.
+    For fixed phi' let e_i(phi, theta') be the distance of task i, convex in theta' on a job.
     Lower end: the best choice of one vertex per task, max min_phi max_i e_i(phi, vertex_i).
-    Upper end: the best choice of one piece per task, with e_i replaced by its maximum over the
-    vertices of the piece, which convexity allows. Both are solved exactly by `worst_joint_choice`.
+    Upper end: the best choice of one job per task, with e_i replaced by its maximum over the
+    vertices of the job, which convexity allows. Both are solved exactly by `worst_joint_choice`.
     The ends meet with one representation, and often when the tasks can spoil the representations
-    separately. Elsewhere `cuts_per_axis` makes the pieces smaller and the interval narrower,
+    separately. Elsewhere `cuts_per_axis` makes the jobs smaller and the interval narrower,
     about in proportion; grids of 0, 1, 3, 7 cuts are nested, so their intervals are too.
 
     Costs the enumeration of `piece_vertices` for each phi', then one family of distances per
@@ -74,7 +74,7 @@ def multitask_bellman_error(
         tasks: one stage per task.
         current: Phi at stage h with its bounds, one class per representation.
         following: the same at stage h + 1; each needs a head_bound.
-        cuts_per_axis: how many planes per feature cut the pieces further.
+        cuts_per_axis: how many planes per feature cut the jobs further.
     """
     _check(tasks, current, following)
     intervals = [
@@ -160,11 +160,11 @@ def _interval_for(
     cuts_per_axis: int,
 ) -> BellmanErrorInterval:
     """The interval for one representation of the next stage."""
-    pieces = value_pieces(next_class, cuts_per_axis)
-    errors = _error_tables(tasks, current, next_class, pieces.vertices)
+    jobs = value_pieces(next_class, cuts_per_axis)
+    errors = _error_tables(tasks, current, next_class, jobs.vertices)
     lower, choice = worst_joint_choice(errors)
-    upper, _ = worst_joint_choice([_largest_per_piece(table, pieces.members) for table in errors])
-    return BellmanErrorInterval(lower, upper, index, pieces.vertices[choice])
+    upper, _ = worst_joint_choice([_largest_per_piece(table, jobs.members) for table in errors])
+    return BellmanErrorInterval(lower, upper, index, jobs.vertices[choice])
 
 
 def _error_tables(
@@ -179,7 +179,7 @@ def _error_tables(
 
 
 def _largest_per_piece(errors: Array, members: NDArray[np.bool_]) -> Array:
-    """[vertex, representation], [piece, vertex] -> [piece, representation]."""
+    """[vertex, representation], [job, vertex] -> [job, representation]."""
     return np.stack([errors[inside].max(axis=0) for inside in members])
 
 

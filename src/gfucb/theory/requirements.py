@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 
 
 def require_positive(**values: float) -> None:

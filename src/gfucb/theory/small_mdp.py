@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gfucb.errors import InvalidInputError
-from gfucb.seeding import random_stream
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 
 Array = NDArray[np.float64]
 

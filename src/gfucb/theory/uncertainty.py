@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gfucb.errors import InvalidInputError
-from gfucb.functions import MultiheadFunction
-from gfucb.functions.gradients import WeightSketch
-from gfucb.linalg import ridge_cholesky, task_grams, task_sums
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.linalg import ridge_cholesky, task_grams, task_sums
+from gfucb.models import MultiheadFunction
+from gfucb.models.gradients import WeightSketch
 from gfucb.theory.requirements import require_positive
 
 # Samples of a task that share one factorisation.

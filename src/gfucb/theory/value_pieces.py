@@ -1,4 +1,4 @@
-"""Where max_a Q is linear: the pieces of a class of linear values, and their vertices."""
+"""Where max_a Q is linear: the jobs of a class of linear values, and their vertices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from gfucb.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.theory.linear_values import LinearValueClass
 from gfucb.theory.small_mdp import Array
 
@@ -28,8 +28,8 @@ class ValuePieces:
     """Polytopes on each of which theta -> max_a phi(s, a)^T theta is linear for every s.
 
     Attributes:
-        vertices: the vertices of all pieces, [vertex, feature].
-        members: which vertices belong to which piece, [piece, vertex].
+        vertices: the vertices of all jobs, [vertex, feature].
+        members: which vertices belong to which job, [job, vertex].
     """
 
     vertices: Array
@@ -50,13 +50,13 @@ class _Planes:
 
 
 def piece_vertices(value_class: LinearValueClass, cuts: Array | None = None) -> Array:
-    """All vertices of all pieces of the class: [vertex, feature].
+    """All vertices of all jobs of the class: [vertex, feature].
 
     A vertex is a member of the class at which k independent planes meet, out of those that bound
     the class and the ties phi(s, a)^T theta = phi(s, b)^T theta between best actions. All
     combinations of k planes are tried: comb(num_planes, k) systems of size k, with
     2 k + 2 S A + S A (A - 1) / 2 planes, duplicates dropped. Further planes theta_j = cuts[j]
-    ([feature, cut]) make the pieces smaller.
+    ([feature, cut]) make the jobs smaller.
     """
     require_bounded_heads(value_class)
     cuts = np.zeros((value_class.feature_dim, 0)) if cuts is None else cuts
@@ -81,11 +81,11 @@ def require_bounded_heads(value_class: LinearValueClass) -> None:
 
 
 def value_pieces(value_class: LinearValueClass, cuts_per_axis: int = 0) -> ValuePieces:
-    """The pieces of the class: one per greedy policy that some member has, cut further on demand.
+    """The jobs of the class: one per greedy policy that some member has, cut further on demand.
 
-    `cuts_per_axis` planes per feature, evenly spaced over the class, make the pieces smaller.
+    `cuts_per_axis` planes per feature, evenly spaced over the class, make the jobs smaller.
     Pieces are grown split by split, keeping only non-empty sets of vertices, so the cost is the
-    number of pieces (at most A^S, and of order num_planes^k) times the number of vertices.
+    number of jobs (at most A^S, and of order num_planes^k) times the number of vertices.
     """
     if cuts_per_axis < 0:
         raise InvalidInputError(f"cuts_per_axis must not be negative, got {cuts_per_axis}")

@@ -1,0 +1,312 @@
+"""GFUCB against the methods of the field: same network, same fit, same tuning budget.
+
+    python benchmarks/field.py --tuning-seeds 2 --report-seeds 8 --budget-minutes 25
+
+The one exploration scale of every method is tuned on a grid of four values on seeds that are used
+for nothing else (5000, 5001, ..); the best value is then played on seeds 0, 1, ... All runs are
+kept below `runs/field`, and given again the command goes on where it stopped. At the end the runs
+that are there are written to benchmarks/field.json, and that as tables to docs/field.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig
+from gfucb.runs.comparison import run_to_end
+from gfucb.runs.store import is_finished, provenance_now, read_provenance, read_rows
+from gfucb.runs.summary import half_width, interval
+
+ROOT = Path(__file__).parents[1]
+RUNS = ROOT / "runs" / "field"
+RESULTS = ROOT / "benchmarks" / "field.json"
+TABLES = ROOT / "docs" / "field.md"
+FIRST_TUNING_SEED = 5000
+
+SCALES: dict[str, tuple[float, ...]] = {
+    "radius_scale": (0.03, 0.1, 0.3, 1.0),
+    "gap_scale": (10.0, 30.0, 100.0, 300.0),
+    "perturbation": (0.01, 0.03, 0.1, 0.3),
+    "epsilon": (0.003, 0.01, 0.03, 0.1),
+    "alpha": (0.03, 0.1, 0.3, 1.0),
+}
+"""The one scale a method has, by its name in AgentConfig, and the values tried."""
+
+SCALE_OF: dict[str, str | None] = {
+    "gfucb": "radius_scale",
+    "neural-linear-ucb": "radius_scale",
+    "neural-linear-ts": "radius_scale",
+    "neural-ucb": "radius_scale",
+    "neural-ts": "radius_scale",
+    "squarecb": "gap_scale",
+    "npr": "perturbation",
+    "multitask-eps-greedy": "epsilon",
+    "multitask-greedy": None,
+    "linucb": "alpha",
+    "independent-neural-linear-ucb": "radius_scale",
+    "independent-neural-linear-ts": "radius_scale",
+    "independent-neural-ucb": "radius_scale",
+    "independent-neural-ts": "radius_scale",
+    "independent-squarecb": "gap_scale",
+    "independent-npr": "perturbation",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A environment and a length."""
+
+    num_tasks: int
+    num_rounds: int
+
+    @property
+    def name(self) -> str:
+        """As directories and tables call it."""
+        return f"M={self.num_tasks},T={self.num_rounds}"
+
+    def config(self, agent: AgentConfig, seed: int) -> RunConfig:
+        """8x8 digits, ten iid images, uniform reward maps, noise 0.1."""
+        return RunConfig(EnvironmentConfig(num_tasks=self.num_tasks), agent, self.num_rounds, seed)
+
+
+SETTINGS = (Setting(10, 200), Setting(30, 400))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method with one value of its scale."""
+
+    setting: Setting
+    method: str
+    value: float | None
+
+    @property
+    def agent(self) -> AgentConfig:
+        """Its settings."""
+        scale = SCALE_OF[self.method]
+        changes: dict[str, Any] = {scale: self.value} if scale else {}
+        return AgentConfig(name=self.method, **changes)
+
+    def directory(self, seed: int) -> Path:
+        """Where a run of it lies."""
+        return RUNS / self.setting.name / self.method / f"{self.value}" / f"seed={seed}"
+
+    def is_done(self, seed: int) -> bool:
+        """Whether it has been played to the end on a seed."""
+        return is_finished(self.directory(seed), self.setting.config(self.agent, seed))
+
+    def play(self, seed: int) -> None:
+        """Play it on a seed, unless that was done before."""
+        if not self.is_done(seed):
+            config = self.setting.config(self.agent, seed)
+            regret = run_to_end(config, self.directory(seed), None)
+            print(self.setting.name, self.method, self.value, seed, f"{regret:.2f}", flush=True)
+
+    def regrets(self, seeds: range) -> dict[int, float]:
+        """Cumulative regret of a task at the end, by seed, of the runs that are finished."""
+        return {
+            seed: float(read_rows(self.directory(seed))[-1]["cumulative_regret"])
+            for seed in seeds
+            if self.is_done(seed)
+        }
+
+
+def values_of(method: str) -> tuple[float | None, ...]:
+    """The grid of a method's scale."""
+    scale = SCALE_OF[method]
+    return SCALES[scale] if scale else (None,)
+
+
+def tuned(setting: Setting, method: str, num_seeds: int) -> tuple[Trial | None, dict[str, Any]]:
+    """The best trial on the tuning seeds, None while some are missing; and the mean regrets."""
+    seeds = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + num_seeds)
+    trials = [Trial(setting, method, value) for value in values_of(method)]
+    if len(trials) == 1:
+        return trials[0], {}
+    found = [trial.regrets(seeds) for trial in trials]
+    if any(len(regrets) < num_seeds for regrets in found):
+        return None, {}
+    means = [float(np.mean(list(regrets.values()))) for regrets in found]
+    best = trials[int(np.argmin(means))]
+    return best, {f"{t.value}": mean for t, mean in zip(trials, means, strict=True)}
+
+
+def work(
+    setting: Setting, methods: list[str], tuning_seeds: int, report_seeds: int
+) -> Iterator[tuple[Trial, int]]:
+    """The runs to make, in order: what is compared stays balanced wherever time runs out."""
+    for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning_seeds):
+        for method in methods:
+            for value in values_of(method) if SCALE_OF[method] else ():
+                yield Trial(setting, method, value), seed
+    for seed in range(report_seeds):
+        for method in methods:
+            best, _ = tuned(setting, method, tuning_seeds)
+            if best is not None:
+                yield best, seed
+
+
+def results(setting: Setting, tuning_seeds: int, report_seeds: int) -> dict[str, Any]:
+    """What the finished runs of a setting say, by method."""
+    lines: dict[str, Any] = {}
+    for method, scale in SCALE_OF.items():
+        best, means = tuned(setting, method, tuning_seeds)
+        regrets = best.regrets(range(report_seeds)) if best else {}
+        if best is None or not regrets:
+            continue
+        records = [read_provenance(best.directory(seed)) for seed in regrets]
+        lines[method] = {
+            "scale": scale,
+            "tuning_regret": means,
+            "chosen": best.value,
+            "regret_by_seed": regrets,
+            "cpu_seconds": float(np.mean([record["cpu_seconds"] for record in records])),
+            "commits": sorted({record["commit"] for record in records}),
+            "agent": dataclasses.asdict(best.agent),
+        }
+    return lines
+
+
+def write(tuning_seeds: int, report_seeds: int) -> None:
+    """Write the json from the runs, and the page from the json."""
+    settings = {
+        setting.name: {
+            "environment": dataclasses.asdict(EnvironmentConfig(num_tasks=setting.num_tasks)),
+            "num_rounds": setting.num_rounds,
+            "methods": lines,
+        }
+        for setting in SETTINGS
+        if (lines := results(setting, tuning_seeds, report_seeds))
+    }
+    if not settings:
+        raise SystemExit("no method is tuned and played yet; give the command again to go on")
+    first = FIRST_TUNING_SEED
+    content = {
+        "provenance": provenance_now(),
+        "tuning_seeds": list(range(first, first + tuning_seeds)),
+        "settings": settings,
+    }
+    RESULTS.write_text(json.dumps(content, indent=2) + "\n")
+    write_page()
+
+
+def write_page() -> None:
+    """Write the page from the json."""
+    TABLES.write_text(page(json.loads(RESULTS.read_text())))
+
+
+def page(content: dict[str, Any]) -> str:
+    """The results as markdown."""
+    seeds = content["tuning_seeds"]
+    parts = [
+        "# Methods of the field",
+        "",
+        "GFUCB and other ways to explore, on scikit-learn's 8x8 digits (ten iid images, uniform",
+        "reward maps, noise 0.1): same network, same fit, same schedule of refits. Each method has",
+        f"one scale, tuned on {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}) on a grid of four",
+        "values and then played on seeds 0, 1, ... Regret is cumulative, of one task: mean and 95%",
+        "interval over seeds; the difference to GFUCB is paired over the seeds both have played.",
+        "A value marked with a star lies at an end of its grid. Seconds are of one core, a run.",
+        "Below each table: who is worse or better than GFUCB by an interval that excludes zero.",
+        "Intervals are of one comparison each, not of all together, and seeds are few.",
+        "",
+        "Made by `python benchmarks/field.py` from `benchmarks/field.json`, where the numbers of",
+        "every seed and the provenance stand.",
+    ]
+    for name, setting in content["settings"].items():
+        parts += ["", f"## {name}", "", *table(setting), "", *verdict(setting)]
+    return "\n".join(parts) + "\n"
+
+
+def differences(setting: dict[str, Any], method: str) -> NDArray[np.float64]:
+    """Regret minus that of GFUCB, on the seeds both have played."""
+    reference = setting["methods"].get("gfucb", {}).get("regret_by_seed", {})
+    own = setting["methods"][method]["regret_by_seed"]
+    return np.array([regret - reference[seed] for seed, regret in own.items() if seed in reference])
+
+
+def verdict(setting: dict[str, Any]) -> list[str]:
+    """Who differs from GFUCB by more than chance, in words."""
+    told: dict[str, list[str]] = {"worse": [], "better": [], "not told apart": []}
+    for method in setting["methods"]:
+        found = differences(setting, method)
+        if method != "gfucb" and len(found) > 1:
+            is_clear = abs(found.mean()) > half_width(found)
+            side = "worse" if found.mean() > 0 else "better"
+            told[side if is_clear else "not told apart"].append(method)
+    return [f"- {side}: {', '.join(names) or 'none'}" for side, names in told.items()]
+
+
+def table(setting: dict[str, Any]) -> list[str]:
+    """One line a method, the best first."""
+    methods = setting["methods"]
+
+    def mean(method: str) -> float:
+        return float(np.mean(list(methods[method]["regret_by_seed"].values())))
+
+    head = ["method", "scale", "regret", "minus GFUCB", "per decision", "seeds", "seconds"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for method in sorted(methods, key=mean):
+        row = methods[method]
+        regrets = np.array(list(row["regret_by_seed"].values()))
+        paired = differences(setting, method)
+        difference = interval(paired.mean(), half_width(paired), sign=True) if len(paired) else ""
+        cells = [
+            method,
+            scale_cell(row),
+            interval(regrets.mean(), half_width(regrets)),
+            "" if method == "gfucb" else difference,
+            f"{regrets.mean() / setting['num_rounds']:.4f}",
+            str(len(regrets)),
+            f"{row['cpu_seconds']:.0f}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def scale_cell(row: dict[str, Any]) -> str:
+    """The chosen value, with a star at the ends of the grid."""
+    if row["scale"] is None:
+        return ""
+    grid = SCALES[row["scale"]]
+    star = "*" if row["chosen"] in (grid[0], grid[-1]) else ""
+    return f"`{row['scale']}` {row['chosen']:g}{star}"
+
+
+def main() -> None:
+    """Run what is missing within the budget, then write what is there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--tuning-seeds", type=int, default=2)
+    parser.add_argument("--report-seeds", type=int, default=8)
+    parser.add_argument("--budget-minutes", type=float, default=25.0)
+    names = [setting.name for setting in SETTINGS]
+    parser.add_argument("--settings", nargs="+", default=names[:1], choices=names)
+    parser.add_argument("--methods", nargs="+", default=list(SCALE_OF), choices=list(SCALE_OF))
+    parser.add_argument("--page-only", action="store_true", help="play nothing, redraw the page")
+    given = parser.parse_args()
+    if given.page_only:
+        write_page()
+        return
+    torch.set_num_threads(1)
+    stop_at = time.monotonic() + 60 * given.budget_minutes
+    for setting in (s for s in SETTINGS if s.name in given.settings):
+        for trial, seed in work(setting, given.methods, given.tuning_seeds, given.report_seeds):
+            if time.monotonic() > stop_at:
+                break
+            trial.play(seed)
+    write(given.tuning_seeds, given.report_seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""What the command line shows on a terminal: progress and tables. The only file that knows rich."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from gfucb.runs.audit import RunAudit
+from gfucb.runs.bandit_agents import AGENTS
+from gfucb.runs.benchmark_results import Ratio
+from gfucb.runs.episodic_agents import EPISODIC_AGENTS
+from gfucb.runs.episodic_config import EPISODIC_PRESETS, EpisodicPreset
+from gfucb.runs.plots import label
+from gfucb.runs.presets import PRESETS, Preset
+from gfucb.runs.summary import presentable
+from gfucb.theory.bounds_table import Bound
+
+
+def _log_tenths(console: Console, name: str, done: int, total: int, unit: str) -> None:
+    if total >= 10 and done % (total // 10) == 0:
+        console.print(f"{name}: {unit} {done} of {total}", highlight=False)
+
+
+@contextmanager
+def progress(
+    console: Console, name: str, total: int, unit: str = "round"
+) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, ten lines in a log; yields a function of the units done."""
+    if not console.is_terminal:
+        yield lambda done: _log_tenths(console, name, done, total, unit)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} " + unit + "s"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        bar = progress.add_task(name, total=total)
+        yield lambda done: progress.update(bar, completed=done)
+
+
+def bounds_table_view(lines: Sequence[Bound]) -> Table:
+    """What the theory bounds, as printed and as it holds."""
+    table = Table("quantity", "as printed", "as it holds", "remark", box=box.SIMPLE_HEAD)
+    for line in lines:
+        table.add_row(line.name, _number(line.printed), _number(line.holds), line.remark)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def audit_table(audits: Sequence[RunAudit]) -> Table:
+    """One line a replayed run."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        caption="misses: rounds with the truth outside the set. farthest: its largest squared "
+        "distance over the squared radius. Lemma 0: rounds with regret beyond the width. Bounds: "
+        "Theorem 1 as it holds and as printed; above 2 M T they say nothing.",
+    )
+    columns = ("seed", "misses", "farthest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
+    for name in (*columns, "printed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for audit in audits:
+        table.add_row(
+            str(audit.seed),
+            str(audit.misses),
+            f"{audit.tightest:.3f}",
+            "" if audit.beyond_width is None else str(audit.beyond_width),
+            audit.lemma_2 if audit.wide_rounds else "",
+            f"{audit.regret:.1f}",
+            f"{audit.trivial_bound:.0f}",
+            f"{audit.repaired_bound:.3g}",
+            f"{audit.printed_bound:.3g}",
+        )
+    return table
+
+
+def bench_table(ratios: Sequence[Ratio]) -> Table:
+    """One line a figure; what stands above and below its line is said underneath."""
+    table = Table("measured", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in ("ratio", "should be", "holds", "above", "below"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.caption_justify = "left"
+    table.caption = "\n".join(
+        f"{ratio.name}: {ratio.numerator} / {ratio.denominator}"
+        + (f" ({ratio.remark})" if ratio.remark else "")
+        for ratio in ratios
+    )
+    for ratio in ratios:
+        verdict = {None: "", True: "yes", False: "no"}[ratio.holds]
+        table.add_row(
+            ratio.name,
+            f"{ratio.value:.3g}" if ratio.value < 1000 else f"{ratio.value:.0f}",
+            "" if ratio.target is None else f"{ratio.bound} {ratio.target:g}",
+            verdict,
+            *(_quantity(amount, ratio.unit) for amount in (ratio.above, ratio.below)),
+        )
+    return table
+
+
+def _quantity(amount: float, unit: str) -> str:
+    """A number with a unit that suits its size."""
+    if unit == "bytes":
+        return f"{amount / 1e6:.3g} MB" if amount >= 1e6 else f"{amount / 1e3:.3g} kB"
+    return f"{amount:.3g} s" if amount >= 1 else f"{1e3 * amount:.3g} ms"
+
+
+def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
+    """What `compare` prints at its end."""
+    seeds = int(table["seeds"].max())
+    shown = Table(
+        title=f"Regret of one task after {num_rounds} rounds of {num_tasks} tasks",
+        title_style="bold",
+        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; each: regret of a "
+        "decision; late: of one in the last quarter; CPU seconds of a run",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    lines = presentable(table)
+    for name in lines[0]:
+        shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
+    for line in lines:
+        cells = [label(line["agent"]), *list(line.values())[1:]]
+        shown.add_row(*cells, style="bold" if line["agent"] in ("gfucb", "gfucb-mdp") else None)
+    return shown
+
+
+def presets_table() -> Table:
+    """The presets, and the size of each."""
+    table = Table("preset", "what it is", "tasks", "rounds", "seeds", box=None)
+    entries: dict[str, Preset | EpisodicPreset] = {**PRESETS, **EPISODIC_PRESETS}
+    for name, entry in entries.items():
+        numbers = (entry.environment.num_tasks, entry.num_rounds, len(entry.seeds))
+        table.add_row(name, entry.description, *(str(n) for n in numbers))
+    return table
+
+
+def agents_table() -> Table:
+    """The agents there are."""
+    table = Table("agent", "what it is", box=None)
+    for name, about in agent_descriptions().items():
+        table.add_row(name, about)
+    return table
+
+
+def agent_descriptions() -> dict[str, str]:
+    """Every agent and what it is, those of MDPs last."""
+    bandits = {name: agent.description for name, agent in AGENTS.items()}
+    return bandits | {name: agent.description for name, agent in EPISODIC_AGENTS.items()}

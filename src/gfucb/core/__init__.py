@@ -1,0 +1,1 @@
+"""Protocols, records, validation, errors, linear algebra, random streams: what all others share."""

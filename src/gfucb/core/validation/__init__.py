@@ -1,0 +1,1 @@
+"""Checks of everything that comes in from outside, before any state changes."""

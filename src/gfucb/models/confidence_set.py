@@ -1,0 +1,233 @@
+"""The functional confidence set F_t of equation (*), as a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.linalg import cholesky_solve, task_sums
+from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.dataset import MultitaskDataset
+from gfucb.models.diagonal_gram import WeightStatistics
+from gfucb.models.gradients import WeightSketch
+from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
+from gfucb.models.multihead import MultiheadFunction, features_of
+from gfucb.models.representations import Representation
+from gfucb.models.tangents import Arrowhead, TangentStatistics
+
+# Sums of squares are trusted to this share of their size.
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class ConfidenceSet:
+    """F_t = { f : |f - center|^2_data + ridge |heads - anchor|^2 <= squared_radius }.
+
+    The first norm sums over all samples of all tasks; with `ridge = 0` this is the paper's
+    set. The anchor of a representation is the heads it would itself fit to the data,
+    shifted so that the center is its own anchor. The ridge term therefore
+    costs the center nothing, keeps heads bounded where there is no data, and, around a
+    least-squares fit, is the same for a representation and a rotation of it.
+
+    For one fixed representation the set is an ellipsoid of heads, known in closed form.
+
+    Attributes:
+        center: the least-squares fit.
+        data: the samples the norm is taken over, all from before this round.
+        squared_radius: beta_t, >= 0.
+        ridge: >= 0; positive wherever an ellipsoid is asked for.
+        head_norm_bound: members also have |w_i| <= head_norm_bound; None for no bound.
+        members: the representations the set ranges over, if they can be listed.
+        center_statistics: those of the center's representation, if they are at hand.
+        center_tangents: those of the center's weights, if they are at hand.
+    """
+
+    center: MultiheadFunction
+    data: MultitaskDataset
+    squared_radius: float
+    # Paper: there is no ridge; heads are bounded by sqrt(k). Without data in some direction the
+    # printed set is then the whole ball, and for an unbounded head it has no maximum.
+    ridge: float = 0.0
+    head_norm_bound: float | None = None
+    members: Sequence[Representation] | None = None
+    center_statistics: HeadStatistics | None = None
+    center_tangents: WeightStatistics | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("squared_radius", "ridge"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InvalidInputError(f"{name} must be finite and not negative, got {value}")
+
+    def squared_distance(self, function: MultiheadFunction) -> float:
+        """Left side of the defining inequality; zero for the center."""
+        if function.representation is self.center.representation:
+            features, anchor = self._center_features, self.center.heads
+        else:
+            features, anchor = features_of(function.representation, self.data.inputs), None
+        distance = float(self.squared_distance_of(features, function.heads.detach(), anchor))
+        # Features can be so large that their Gram matrix has lost its digits.
+        return math.inf if math.isnan(distance) else distance
+
+    def squared_distance_of(
+        self, features: Tensor, heads: Tensor, anchor: Tensor | None = None
+    ) -> Tensor:
+        """The same from the features of the data, differentiable in features and heads.
+
+        Shapes: features [sample, feature], heads and anchor [task, feature]; the anchor is
+        computed when it is not given. Features too large for numbers give NaN.
+        """
+        values = self.center.offset + (features * heads[self.data.tasks]).sum(-1)
+        distance = (values - self._center_values).square().sum()
+        if self.ridge > 0:
+            if anchor is None:
+                anchor = self._anchor_of(self._statistics(features))
+            distance = distance + self.ridge * (heads - anchor).square().sum()
+        return distance
+
+    def contains(self, function: MultiheadFunction, *, tolerance: float = 1e-9) -> bool:
+        """Whether `function` is a member, up to rounding (`tolerance` is relative)."""
+        bound = self.head_norm_bound
+        if bound is not None and float(function.heads.norm(dim=-1).max()) > bound * (1 + tolerance):
+            return False
+        rounding = ROUNDING * (1 + float(self._center_values.square().sum()))
+        slack = tolerance * self.squared_radius + rounding
+        return self.squared_distance(function) <= self.squared_radius + slack
+
+    def ellipsoid(self, representation: Representation | None = None) -> HeadEllipsoid | None:
+        """The heads allowed on `representation` (default: the center's), None if there are none.
+
+        With Phi the features of the data, f its center values and a the anchor,
+        |Phi w - f|^2 + ridge |w - a|^2 = |w - c|^2_V + rest,  V = Phi^T Phi + ridge I,
+        V c = Phi^T f + ridge a, so the heads have squared_radius - rest left to spend.
+        """
+        if self.ridge == 0:
+            raise InvalidInputError(
+                "the heads of a fixed representation form an ellipsoid only with ridge > 0, "
+                "got ridge = 0; give the confidence set a positive ridge"
+            )
+        if representation is None or representation is self.center.representation:
+            factors = self._statistics_of_center.factors(self.ridge)
+            return self._ellipsoid(self.center.heads, factors, self.squared_radius)
+
+        features = features_of(representation, self.data.inputs)
+        tasks, values = self.data.tasks, self._center_values - self.center.offset
+        statistics = self._statistics(features)
+        factors = statistics.factors(self.ridge)
+        anchor = self._anchor_of(statistics)
+        moments = task_sums(features * values[:, None], tasks, self.data.num_tasks)
+        heads = cholesky_solve(factors.whole, moments + self.ridge * anchor)
+        rest = ((features * heads[tasks]).sum(-1) - values).square().sum()
+        rest = rest + self.ridge * (heads - anchor).square().sum()
+        left = self.squared_radius - float(rest)
+        if left < 0:
+            return None
+        ellipsoid = self._ellipsoid(heads, factors, left)
+        return None if ellipsoid.is_empty else ellipsoid
+
+    def arrowhead(self, sketch: WeightSketch, weight_ridge: float) -> Arrowhead:
+        """The Gram matrix of the set linearised at its center, for networks."""
+        tangents = self.center_tangents
+        if not isinstance(tangents, TangentStatistics) or tangents.sketch != sketch:
+            tangents = TangentStatistics.of(sketch, self.center, self.data.inputs, self.data.tasks)
+        return Arrowhead(
+            self._statistics_of_center,
+            tangents,
+            self.data.samples_per_task,
+            ridge=self.ridge,
+            weight_ridge=weight_ridge,
+        )
+
+    def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Sup { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""
+        return self._extreme_values(inputs, tasks, sign=1.0)
+
+    def lower_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Inf { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""
+        return self._extreme_values(inputs, tasks, sign=-1.0)
+
+    def widths(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """upper_values - lower_values: [n, *input], [n] -> [n]."""
+        return self.upper_values(inputs, tasks) - self.lower_values(inputs, tasks)
+
+    def joint_width(self, inputs: Tensor, tasks: Tensor) -> float:
+        """w_F(X) of Lemma 0: sup - inf over the set of sum_n f_task(x_n), exact.
+
+        Smaller than the sum of `widths`: one member must be extreme at all inputs at once.
+        """
+        self._require_listed()
+        highest, lowest = -math.inf, math.inf
+        for representation in self.members or ():
+            ellipsoid = self.ellipsoid(representation)
+            if ellipsoid is not None:
+                features = features_of(representation, inputs)
+                directions = task_sums(features, tasks, self.data.num_tasks)
+                middle = float((ellipsoid.centers * directions).sum())
+                reach = cholesky_solve(ellipsoid.cholesky, directions)
+                bonus = math.sqrt(ellipsoid.squared_radius * float((directions * reach).sum()))
+                highest, lowest = max(highest, middle + bonus), min(lowest, middle - bonus)
+        return highest - lowest
+
+    def _require_listed(self) -> None:
+        if self.members is None or self.head_norm_bound is not None:
+            raise InvalidInputError(
+                "exact upper and lower values need a class whose representations can be listed "
+                "(members) and heads without a norm bound; use an optimism solver instead"
+            )
+
+    def _extreme_values(self, inputs: Tensor, tasks: Tensor, sign: float) -> Tensor:
+        self._require_listed()
+        extremes = []
+        for representation in self.members or ():
+            ellipsoid = self.ellipsoid(representation)
+            if ellipsoid is not None:
+                features = features_of(representation, inputs).unsqueeze(1)
+                bonus = (
+                    ellipsoid.squared_radius * ellipsoid.squared_widths(features, tasks)
+                ).sqrt()
+                values = sign * ellipsoid.center_values(features, tasks) + bonus
+                extremes.append(values.squeeze(1))
+        best = extremes[0]
+        for values in extremes[1:]:
+            best = best.maximum(values)
+        return self.center.clip(self.center.offset + sign * best)
+
+    def _ellipsoid(
+        self, heads: Tensor, factors: CopyOnWriteRows, squared_radius: float
+    ) -> HeadEllipsoid:
+        return HeadEllipsoid(heads, factors, squared_radius, self.head_norm_bound)
+
+    def _statistics(self, features: Tensor) -> HeadStatistics:
+        targets = self.data.targets - self.center.offset
+        return HeadStatistics.of(features, self.data.tasks, targets, self.data.num_tasks)
+
+    def _anchor_of(self, statistics: HeadStatistics) -> Tensor:
+        return statistics.heads(self._penalty, is_checked=False) + self._center_drift
+
+    @property
+    def _penalty(self) -> HeadPenalty:
+        return HeadPenalty(self.ridge, self.head_norm_bound)
+
+    @cached_property
+    def _statistics_of_center(self) -> HeadStatistics:
+        if self.center_statistics is not None:
+            return self.center_statistics
+        return self._statistics(self._center_features)
+
+    @cached_property
+    def _center_drift(self) -> Tensor:
+        """How far the center's heads are from the ridge fit on its own representation."""
+        return self.center.heads - self._statistics_of_center.heads(self._penalty)
+
+    @cached_property
+    def _center_values(self) -> Tensor:
+        return self.center.values_of_features(self._center_features, self.data.tasks)
+
+    @cached_property
+    def _center_features(self) -> Tensor:
+        return features_of(self.center.representation, self.data.inputs)

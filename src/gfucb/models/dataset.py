@@ -1,0 +1,126 @@
+"""What has been seen so far: (task, input, reward), in the order it arrived."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+
+class MultitaskDataset:
+    """Samples of all tasks in one growing table.
+
+    Storage doubles when it is full, so an append costs amortised constant time. Inputs keep
+    the type they came in: an integer image takes a quarter of its float32 copy.
+
+    Attributes:
+        num_tasks: number of tasks; task indices are 0 .. num_tasks - 1.
+        further: what else a representation is to predict, [sample, target]; see `with_auxiliary_targets`.
+    """
+
+    def __init__(
+        self,
+        num_tasks: int,
+        input_shape: torch.Size,
+        input_dtype: torch.dtype,
+        *,
+        device: torch.device | str = "cpu",
+        capacity: int = 64,
+    ) -> None:
+        self.num_tasks = num_tasks
+        self.auxiliary_targets: Tensor | None = None
+        self._size = 0
+        self._inputs = torch.empty(capacity, *input_shape, dtype=input_dtype, device=device)
+        self._tasks = torch.empty(capacity, dtype=torch.int64, device=device)
+        self._targets = torch.empty(capacity, dtype=torch.float64, device=device)
+        self._counts = torch.zeros(num_tasks, dtype=torch.int64, device=device)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def inputs(self) -> Tensor:
+        """[sample, *input], a view."""
+        return self._inputs[: self._size]
+
+    @property
+    def tasks(self) -> Tensor:
+        """[sample], a view."""
+        return self._tasks[: self._size]
+
+    @property
+    def targets(self) -> Tensor:
+        """[sample], float64, a view."""
+        return self._targets[: self._size]
+
+    @property
+    def samples_per_task(self) -> Tensor:
+        """[task]."""
+        return self._counts
+
+    @property
+    def round_index(self) -> int:
+        """The paper's t: one more than the largest number of samples any task has.
+
+        When every task is rewarded in every round this is the index, from 1, of the round
+        about to be played.
+        """
+        # Paper: E_t holds the data up to t - 1 in (*) and up to t in the lemmas; here, t - 1.
+        return 1 + int(self._counts.max())
+
+    @property
+    def capacity(self) -> int:
+        """Rows the storage holds before it doubles again."""
+        return len(self._tasks)
+
+    def append(self, tasks: Tensor, inputs: Tensor, targets: Tensor) -> None:
+        """Add samples: [sample], [sample, *input], [sample]."""
+        end = self._size + len(tasks)
+        self._reserve(end)
+        self._inputs[self._size : end] = inputs
+        self._tasks[self._size : end] = tasks
+        self._targets[self._size : end] = targets
+        added = torch.bincount(self._tasks[self._size : end], minlength=self.num_tasks)
+        self._counts = self._counts + added
+        self._size = end
+
+    def snapshot(self) -> MultitaskDataset:
+        """The samples so far as a value: what is appended here later does not reach it.
+
+        Storage is shared and only ever grows at the end, so this costs nothing.
+        """
+        same = copy.copy(self)
+        same._inputs, same._tasks, same._targets = self.inputs, self.tasks, self.targets
+        return same
+
+    def with_targets(self, targets: Tensor) -> MultitaskDataset:
+        """The samples so far with other targets [sample], as a value."""
+        same = self.snapshot()
+        same._targets = targets
+        return same
+
+    def with_auxiliary_targets(self, further: Tensor) -> MultitaskDataset:
+        """The samples so far with further targets [sample, target], as a value.
+
+        `VariableProjection` has each task predict each of them too, with heads nobody keeps: they
+        teach the representation. Other fits do not look at them.
+        """
+        same = self.snapshot()
+        same.auxiliary_targets = further
+        return same
+
+    def truncate(self, size: int) -> None:
+        """Forget all samples after the first `size`."""
+        self._size = min(size, self._size)
+        self._counts = torch.bincount(self.tasks, minlength=self.num_tasks)
+
+    def _reserve(self, size: int) -> None:
+        if size <= self.capacity:
+            return
+        capacity = max(size, 2 * self.capacity)
+        for name in ("_inputs", "_tasks", "_targets"):
+            old = getattr(self, name)
+            new = old.new_empty(capacity, *old.shape[1:])
+            new[: self._size] = old[: self._size]
+            setattr(self, name, new)

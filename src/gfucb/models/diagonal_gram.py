@@ -1,0 +1,112 @@
+"""The diagonal of what the data says of the weights: all that is kept where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from gfucb.models.gradients import WeightSketch, network_of, num_weights, weight_gradients
+from gfucb.models.multihead import MultiheadFunction
+from gfucb.models.tangents import TangentStatistics
+
+
+class WeightStatistics(Protocol):
+    """Sums over samples of what their gradients in the weights say: they add up."""
+
+    def plus(self, other: Self) -> Self:
+        """Statistics of both data sets together."""
+
+
+@dataclass(frozen=True)
+class GradientSquares:
+    """Of the gradients keep the squares, weight by weight, and forget how weights go together."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalStatistics:
+    """The diagonal of the Gram matrix of gradients in the weights.
+
+    Attributes:
+        squares: sum over the data of the squared gradient of f_task(x) in each weight, [weight].
+    """
+
+    squares: Tensor
+
+    @classmethod
+    def of(cls, function: MultiheadFunction, inputs: Tensor, tasks: Tensor) -> DiagonalStatistics:
+        """Statistics of samples [n, *input] of tasks [n]: n gradients, bounded memory."""
+        weights = num_weights(network_of(function))
+        squares = torch.zeros(weights, dtype=torch.float64, device=function.heads.device)
+        for _, gradients in weight_gradients(function, inputs, tasks):
+            squares += gradients.square().sum(0)
+        return cls(squares)
+
+    def plus(self, other: DiagonalStatistics) -> DiagonalStatistics:
+        """Statistics of both data sets together: they add up."""
+        return DiagonalStatistics(self.squares + other.squares)
+
+
+def statistics_of(
+    kept: WeightSketch | GradientSquares, function: MultiheadFunction, inputs: Tensor, tasks: Tensor
+) -> WeightStatistics:
+    """What is to be `kept` of samples [n, *input] of tasks [n], at the weights of `function`."""
+    if isinstance(kept, WeightSketch):
+        return TangentStatistics.of(kept, function, inputs, tasks)
+    return DiagonalStatistics.of(function, inputs, tasks)
+
+
+def tensors_of(statistics: WeightStatistics) -> dict[str, Tensor]:
+    """The tensors of statistics by name, for saving."""
+    return {name: value for name, value in vars(statistics).items() if isinstance(value, Tensor)}
+
+
+def restored_statistics(
+    kept: WeightSketch | GradientSquares, tensors: Mapping[str, Tensor]
+) -> WeightStatistics:
+    """The statistics whose `tensors_of` are given."""
+    if isinstance(kept, WeightSketch):
+        return TangentStatistics(kept, tensors["shared"], tensors["couplings"])
+    return DiagonalStatistics(tensors["squares"])
+
+
+class DiagonalGram:
+    """The diagonal of the Gram matrix of gradients in all weights and heads, with its ridge.
+
+    A gradient (u, phi) of task i has the squared width
+
+        sum_w u_w^2 / (weight_ridge + squares_w)  +  sum_k phi_k^2 / (V_i)_kk.
+
+    The first ridge is `ridge` in units of the data: as many times the mean squared coordinate of
+    u as `ridge` is of phi, so that weights and heads forget it after equally many samples.
+
+    Args:
+        head_diagonals: the diagonals of V_i = sum of phi phi^T + ridge I, [task, feature].
+        statistics: those of the weights.
+        ridge: the one in V_i.
+    """
+
+    def __init__(
+        self, head_diagonals: Tensor, statistics: DiagonalStatistics, *, ridge: float
+    ) -> None:
+        self.head_diagonals = head_diagonals
+        squares, seen = statistics.squares, head_diagonals - ridge
+        # All samples of all tasks have weights in common, but each has the head of one task.
+        sizes = float(squares.mean()) if len(squares) else 0.0, float(seen.sum(0).mean())
+        ratio = sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
+        self.weight_ridge = ridge * ratio
+        self.inverses = 1 / (self.weight_ridge + squares)
+
+    def squared_widths(
+        self, function: MultiheadFunction, inputs: Tensor, features: Tensor, tasks: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Of heads and of weights, [n] each, for inputs [n, *input], [n, feature] of tasks [n]."""
+        of_heads = (features.square() / self.head_diagonals[tasks]).sum(-1)
+        of_weights = torch.zeros_like(of_heads)
+        for chunk, gradients in weight_gradients(function, inputs, tasks):
+            inverses = self.inverses.to(gradients.dtype)
+            of_weights[chunk] = (gradients.square() @ inverses).to(of_weights.dtype)
+        return of_heads, of_weights

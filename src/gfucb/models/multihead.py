@@ -1,0 +1,53 @@
+"""Functions of all tasks at once: one shared representation, one linear head a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from gfucb.core.features import Representation, features_of
+
+
+@dataclass(frozen=True, eq=False)
+class MultiheadFunction:
+    """f_i(x) = offset + <heads[i], phi(x)>, a member of F^M: the paper's f with M heads.
+
+    Attributes:
+        representation: phi, shared by all tasks.
+        heads: w_i, one row a task: [task, feature], float64.
+        offset: a fixed constant, so that small heads mean an unremarkable reward, not zero.
+        value_range: (low, high) that values are known to lie in; None if nothing is known.
+    """
+
+    representation: Representation
+    heads: Tensor
+    offset: float = 0.0
+    value_range: tuple[float, float] | None = None
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of heads."""
+        return len(self.heads)
+
+    def values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """f_tasks(inputs), not clipped: [n, *input], [n] -> [n]."""
+        return self.values_of_features(features_of(self.representation, inputs), tasks)
+
+    def values_of_features(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """The same when the features [..., n, feature] are at hand; tasks [n] or broadcastable."""
+        return self.offset + (features * self.heads[tasks]).sum(-1)
+
+    def clip(self, values: Tensor) -> Tensor:
+        """Values moved into `value_range`.
+
+        Clipping never leaves a confidence set around a clipped center: it only brings two
+        values closer together.
+        """
+        # Paper: (*) demands |f| <= 1 of every member at every input. We clip what is reported
+        # and choose by what is not clipped, so that saturated bonuses can still be told apart.
+        return values if self.value_range is None else values.clamp(*self.value_range)
+
+    def with_heads(self, heads: Tensor) -> MultiheadFunction:
+        """The function on the same representation with other heads [task, feature]."""
+        return replace(self, heads=heads)

@@ -1,0 +1,167 @@
+"""A fit looked at through its gradient: what the data says of heads and weights together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gfucb.core.linalg import cholesky_solve, ridge_cholesky
+from gfucb.models.gradients import WeightSketch, network_of, num_weights
+from gfucb.models.heads import HeadStatistics
+from gfucb.models.multihead import MultiheadFunction, features_of
+
+# Samples whose products [sample, sketch, feature] are formed at once.
+COUPLING_CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class TangentStatistics:
+    """The parts of the joint Gram matrix that heads alone do not have.
+
+    To first order f_i(x) moves by <u, step of the weights> + <phi(x), step of head i>, with u the
+    (sketched) gradient of f_i(x) in the weights. Summed over the data:
+
+    Attributes:
+        sketch: how the gradients were shortened.
+        shared: A = sum of u u^T over all tasks, [sketch, sketch].
+        couplings: B_i = sum of u phi^T, [task, sketch, feature].
+    """
+
+    sketch: WeightSketch
+    shared: Tensor
+    couplings: Tensor
+
+    @classmethod
+    def of(
+        cls, sketch: WeightSketch, function: MultiheadFunction, inputs: Tensor, tasks: Tensor
+    ) -> TangentStatistics:
+        """Statistics of samples [n, *input] of tasks [n], linearised at `function`."""
+        features = features_of(function.representation, inputs)
+        sketches = sketch.of(function, inputs, tasks)
+        couplings = features.new_zeros(function.num_tasks, sketches.shape[1], features.shape[1])
+        chunks = (part.split(COUPLING_CHUNK) for part in (sketches, features, tasks))
+        for u, phi, task in zip(*chunks, strict=True):
+            couplings = couplings.index_add(0, task, u[:, :, None] * phi[:, None, :])
+        return cls(sketch, sketches.T @ sketches, couplings)
+
+    @classmethod
+    def empty(cls, sketch: WeightSketch, function: MultiheadFunction) -> TangentStatistics:
+        """The statistics of no data at all."""
+        dim = sketch.length(num_weights(network_of(function)))
+        num_tasks, feature_dim = function.heads.shape
+        shared = function.heads.new_zeros(dim, dim)
+        return cls(sketch, shared, shared.new_zeros(num_tasks, dim, feature_dim))
+
+    def forgotten(self) -> TangentStatistics:
+        """The same as if there were no data."""
+        nothing = torch.zeros_like(self.shared), torch.zeros_like(self.couplings)
+        return TangentStatistics(self.sketch, *nothing)
+
+    def plus(self, other: TangentStatistics) -> TangentStatistics:
+        """Statistics of both data sets together: they add up."""
+        return TangentStatistics(
+            self.sketch, self.shared + other.shared, self.couplings + other.couplings
+        )
+
+
+class Arrowhead:
+    """The Gram matrix of the linearised fit, factored: one shared block, one for each head.
+
+        [ A + weight_ridge I   B_1   B_2  ... ]
+        [ B_1^T         D_1            ]      D_i = sum of phi phi^T + ridge I
+        [ B_2^T               D_2      ]
+
+    Eliminating the heads leaves S = A + weight_ridge I - sum_i B_i D_i^-1 B_i^T for the weights, so a
+    gradient (u, phi) of task i has the squared width
+
+        phi^T D_i^-1 phi  +  r^T S^-1 r,    r = u - B_i D_i^-1 phi:
+
+    what task i does not know of its own head, and what all tasks together do not know of the
+    representation. O(M (k^3 + s k^2 + s^2 k) + s^3) once, O(k^2 + s k + s^2) a gradient.
+
+    The ridge on the weights is a weight_ridge region. It is given in units of the data: with `weight_ridge`
+    = 1 a typical sample could, before any data, be moved as far by the weights as by its head.
+
+    A task's only sample says nothing of the weights: its head points to it, and where features
+    have one length no weight moves its value. Such tasks do not count for the unit, and while
+    there are no others the weights are left alone.
+
+    Args:
+        heads, tangents: what the data says of heads, and of weights.
+        counts: samples of each task, [task].
+        ridge: on the heads.
+        weight_ridge: on the weights, in units of the data.
+    """
+
+    def __init__(
+        self,
+        heads: HeadStatistics,
+        tangents: TangentStatistics,
+        counts: Tensor,
+        *,
+        ridge: float,
+        weight_ridge: float,
+    ) -> None:
+        tells = counts > 1
+        self.sees_weights = bool(tells.any())
+        if not self.sees_weights:
+            tangents = tangents.forgotten()
+        self.head_factors = heads.cholesky(ridge)  # [task, feature, feature]
+        self.couplings = tangents.couplings
+        gradient_size = float(tangents.shared.trace())
+        feature_size = float(heads.grams.diagonal(dim1=-2, dim2=-1)[tells].sum())
+        ratio = gradient_size / feature_size if feature_size > 0 and gradient_size > 0 else 1.0
+        self.ridge, self.weight_ridge = ridge, weight_ridge * ridge * ratio
+        # L_i^-1 B_i^T: its square is what knowing the heads takes away from the shared block.
+        whitened = torch.linalg.solve_triangular(
+            self.head_factors, self.couplings.transpose(1, 2), upper=False
+        )
+        explained = torch.einsum("tks,tkr->sr", whitened, whitened)
+        self.shared_factor = ridge_cholesky(tangents.shared - explained, self.weight_ridge)
+        self.tangents, self.heads = tangents, heads
+
+    def whiten(self, sketches: Tensor, features: Tensor, tasks: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors whose squared lengths are the two widths, head's and representation's.
+
+        Shapes: [row, action, sketch], [row, action, feature], [row] ->
+        [row, action, feature], [row, action, sketch]. Of several inputs at once, the vectors
+        of one task add up, and so do those of the representation.
+        """
+        factors = self.head_factors[tasks]
+        known = cholesky_solve(factors[:, None], features)
+        own = torch.linalg.solve_triangular(
+            factors, features.transpose(1, 2), upper=False
+        ).transpose(1, 2)
+        rest = sketches - torch.einsum("esk,eak->eas", self.couplings[tasks], known)
+        shared = torch.linalg.solve_triangular(
+            self.shared_factor, rest.flatten(0, 1).T, upper=False
+        ).T.unflatten(0, rest.shape[:2])
+        return own, shared
+
+    def steps(self, own: Tensor, shared: Tensor) -> tuple[Tensor, Tensor]:
+        """G^-1 g: the steps of heads [task, feature] and of weights [sketch] that `whiten` means.
+
+        `own` [task, feature] and `shared` [sketch] are sums of whitened vectors of a gradient g.
+        """
+        weights = torch.linalg.solve_triangular(
+            self.shared_factor.T, shared[:, None], upper=True
+        ).squeeze(1)
+        pull = torch.einsum("tsk,s->tk", self.couplings, weights)
+        heads = torch.linalg.solve_triangular(
+            self.head_factors.transpose(1, 2), own.unsqueeze(-1), upper=True
+        ).squeeze(-1)
+        return heads - cholesky_solve(self.head_factors, pull), weights
+
+    def squared_lengths(self, features: Tensor, sketches: Tensor, tasks: Tensor) -> Tensor:
+        """g^T G g of gradients (sketch, feature), [row, action, ...] -> [row, action].
+
+        How far the data would see a step along the gradient itself.
+        """
+        seen = (features @ self.heads.grams[tasks] * features).sum(-1)
+        seen = seen + self.ridge * features.square().sum(-1)
+        crossed = torch.einsum("eas,esk,eak->ea", sketches, self.couplings[tasks], features)
+        moved = (sketches @ self.tangents.shared * sketches).sum(-1)
+        moved = moved + self.weight_ridge * sketches.square().sum(-1)
+        return seen + 2 * crossed + moved

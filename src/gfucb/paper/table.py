@@ -1,0 +1,26 @@
+"""The reproductions there are, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gfucb.paper.driver import Reproduction
+from gfucb.paper.fig1.analysis import FIG1
+from gfucb.paper.fig2a.analysis import FIG2A
+from gfucb.paper.fig2b.analysis import FIG2B
+from gfucb.paper.fig3.analysis import FIG3
+from gfucb.paper.linear_mdp.analysis import LINEAR_MDP
+from gfucb.paper.lock.analysis import LOCK
+from gfucb.paper.probe.analysis import PROBE
+
+REPRODUCTIONS: Mapping[str, Reproduction] = {
+    "fig1": FIG1,
+    "fig2a": FIG2A,
+    "fig2b": FIG2B,
+    "fig3": FIG3,
+    "probe": PROBE,
+    "lock": LOCK,
+    "linear-mdp": LINEAR_MDP,
+}
+# What `all` means: the paper's own figures.
+PAPER = ("fig1", "fig2a", "fig2b", "fig3", "probe")

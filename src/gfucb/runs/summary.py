@@ -1,0 +1,147 @@
+"""From run directories to tables: means, intervals, and paired differences over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from gfucb.core.errors import RunDirectoryError
+from gfucb.runs.store import read_config, read_provenance, read_rows
+
+CONFIDENCE = 0.95
+
+
+def find_runs(directory: Path) -> list[Path]:
+    """All run directories at or below `directory`, in order of their names."""
+    if not directory.is_dir():
+        raise RunDirectoryError(f"there is no directory {directory}; `gfucb compare` makes one")
+    found = sorted(path.parent for path in directory.rglob("config.json"))
+    if not found:
+        raise RunDirectoryError(
+            f"there are no runs in {directory}; `gfucb compare --out` makes some"
+        )
+    return found
+
+
+def load_rows(directory: Path) -> pd.DataFrame:
+    """The rows of all finished runs at or below `directory`, with columns agent and seed."""
+    tables = []
+    shared: dict[str, Any] | None = None
+    for path in find_runs(directory):
+        if read_provenance(path).get("finished"):
+            config = read_config(path)
+            problem = {name: config[name] for name in ("environment", "num_rounds")}
+            if problem != (shared := shared or problem):
+                raise RunDirectoryError(
+                    f"{path} is a run of another environment or length than those beside it, so they "
+                    "cannot be compared; give each comparison a directory of its own"
+                )
+            rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
+            tables.append(rows.assign(agent=config["agent"]["name"], seed=config["seed"]))
+    if not tables:
+        raise RunDirectoryError(
+            f"no run in {directory} is finished; give the command that began them again"
+        )
+    return pd.concat(tables, ignore_index=True)
+
+
+def half_width(values: NDArray[np.float64]) -> float:
+    """Half the 95% t-interval of the mean of independent values; NaN for a single one."""
+    if len(values) < 2:
+        return float("nan")
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return float(error * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+
+
+def summarise(directory: Path, reference: str | None = None) -> pd.DataFrame:
+    """One line an agent, the best first.
+
+    The reference is GFUCB, of bandits or of MDPs, unless another one is named.
+
+    Columns: regret (cumulative, of one task, mean over seeds) and its 95% half width;
+    regret_per_decision; late_regret, that of the last quarter of the rounds;
+    versus_reference, the mean paired difference of regret to `reference` and its half width;
+    cpu_seconds of one run; seeds; and in episodic environments optimism_violations, the share of
+    episodes whose optimistic value was below the optimal one.
+    """
+    rows = load_rows(directory)
+    reference = reference or reference_among(rows["agent"].unique())
+    final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
+    num_rounds = int(rows["round"].max())
+    late = rows[rows["round"] > 0.75 * num_rounds].groupby("agent")["regret"].mean()
+    seconds = _cpu_seconds(directory)
+    lines = []
+    for agent, regrets in ((str(name), final.loc[name]) for name in final.index):
+        values = regrets.dropna().to_numpy(np.float64)
+        line = {
+            "agent": agent,
+            "regret": values.mean(),
+            "regret_half_width": half_width(values),
+            "regret_per_decision": values.mean() / num_rounds,
+            "late_regret": late[agent],
+            "cpu_seconds": seconds[agent],
+            "seeds": len(values),
+        }
+        if "optimism_violations" in rows.columns:
+            own = rows[rows["agent"] == agent]
+            line["optimism_violations"] = own["optimism_violations"].mean()
+        if reference in final.index:
+            differences = (regrets - final.loc[reference]).dropna().to_numpy(np.float64)
+            line["versus_reference"] = differences.mean()
+            line["versus_reference_half_width"] = half_width(differences)
+        lines.append(line)
+    return pd.DataFrame(lines).sort_values("regret", ignore_index=True)
+
+
+def reference_among(agents: Iterable[str]) -> str:
+    """The agent that others are compared with."""
+    return "gfucb-mdp" if "gfucb-mdp" in set(agents) else "gfucb"
+
+
+def _cpu_seconds(directory: Path) -> pd.Series:
+    runs = [(read_config(path), read_provenance(path)) for path in find_runs(directory)]
+    table = pd.DataFrame(
+        {
+            "agent": [config["agent"]["name"] for config, _ in runs],
+            "seconds": [provenance["cpu_seconds"] for _, provenance in runs],
+            "finished": [bool(provenance.get("finished")) for _, provenance in runs],
+        }
+    )
+    return table[table["finished"]].groupby("agent")["seconds"].mean()
+
+
+def presentable(table: pd.DataFrame) -> list[dict[str, str]]:
+    """The lines of a summary as people read them, by column."""
+    return [
+        {
+            "agent": line["agent"],
+            "regret": interval(line["regret"], line["regret_half_width"]),
+            "versus GFUCB": ""
+            if line["agent"] in ("gfucb", "gfucb-mdp")
+            else interval(
+                line.get("versus_reference", math.nan),
+                line.get("versus_reference_half_width", math.nan),
+                sign=True,
+            ),
+            "each": f"{line['regret_per_decision']:.3f}",
+            "late": f"{line['late_regret']:.3f}",
+            "seconds": f"{line['cpu_seconds']:.1f}",
+        }
+        | ({"< V*": f"{line['optimism_violations']:.1%}"} if "optimism_violations" in line else {})
+        for line in table.to_dict("records")
+    ]
+
+
+def interval(mean: float, half_width: float, *, sign: bool = False) -> str:
+    """`mean ± half width` for people; only the mean if there is no interval."""
+    if not math.isfinite(mean):
+        return ""
+    text = f"{mean:+.2f}" if sign else f"{mean:.2f}"
+    return f"{text} ± {half_width:.2f}" if math.isfinite(half_width) else text

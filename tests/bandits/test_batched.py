@@ -1,0 +1,161 @@
+"""A batched is its agents, each alone."""
+
+import pytest
+import torch
+
+from gfucb import GFUCB, EpsilonGreedy, Greedy, LastLayer, VariableProjection, multitask_greedy
+from gfucb.bandits import Grouped
+from gfucb.bandits.batched import BatchedAgents
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.environments import ImageBandit, load_digits
+from gfucb.estimation import LogRadius
+from gfucb.models.nn.networks import default_network
+from gfucb.runs.batched_loop import run_batched
+from gfucb.runs.loop import play
+
+SEEDS = (0, 1, 2)
+QUICK = VariableProjection(steps=8, batch_size=64)
+
+
+def network(seed: int) -> torch.nn.Module:
+    # Double precision: training amplifies rounding, and single would hide a real difference.
+    return default_network((8, 8), random_stream(seed, "network"), hidden=16).double()
+
+
+def make(seed: int, **options) -> GFUCB:
+    return GFUCB(4, network(seed), seed=seed, fit=QUICK, **options)
+
+
+def environments() -> list[ImageBandit]:
+    return [ImageBandit(load_digits(), num_tasks=4, num_actions=5, seed=seed) for seed in SEEDS]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"action_selector": LastLayer(joint=False)},
+        {"squared_radius": LogRadius()},
+        {"ridge": 0.3},
+    ],
+    ids=["default", "separate", "printed radius", "ridge"],
+)
+def test_copies_decide_and_learn_as_they_would_alone(options):
+    batched = BatchedAgents([make(seed, **options) for seed in SEEDS])
+    together = list(run_batched(batched, environments(), num_rounds=25))
+    for copy, (seed, environment) in enumerate(zip(SEEDS, environments(), strict=True)):
+        alone = make(seed, **options)
+        rows = list(play(alone, environment, num_rounds=25))
+        for one, many in zip(rows, together, strict=True):
+            for name in ("regret", "cumulative_regret", "reward", "fits"):
+                assert many[copy][name] == pytest.approx(one[name], abs=1e-12)
+        back = batched.unbatch()[copy]
+        action_sets = environment.round(99).candidates
+        expected, found = alone.decide(action_sets), back.decide(action_sets)
+        assert torch.equal(found.actions, expected.actions)
+        torch.testing.assert_close(
+            found.optimistic_values, expected.optimistic_values, rtol=1e-6, atol=1e-6
+        )
+        assert back.diagnostics()["fits"] == rows[-1]["fits"] > 3
+
+
+def test_disbanded_agents_go_on_alone():
+    batched = BatchedAgents([make(seed) for seed in SEEDS])
+    list(run_batched(batched, environments(), num_rounds=6))
+    agents = batched.unbatch()
+    rows = list(play(agents[1], environments()[1], num_rounds=12, rounds_done=6))
+    alone = list(play(make(1), environments()[1], num_rounds=12))[6:]
+    assert [r["regret"] for r in rows] == pytest.approx([r["regret"] for r in alone])
+
+
+def test_greedy_copies_have_no_hope():
+    batched = BatchedAgents([multitask_greedy(4, network(s), seed=s, fit=QUICK) for s in SEEDS])
+    x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
+    batched.observe(batched.decide(x), torch.rand(3, 4, generator=random_stream(0, "y")))
+    decision = batched.decide(x)
+    estimates = decision.prediction.mean.clamp(0, 1)
+    torch.testing.assert_close(decision.optimistic_values, estimates)
+
+
+def test_a_copy_whose_world_has_changed_is_refitted_out_of_turn_and_the_others_are_not():
+    def agents() -> list[GFUCB]:
+        # Fits at 4, 8, .. 256 samples; the next would be at 512, round 128.
+        return [make(seed, refit_growth=2.0) for seed in (0, 1)]
+
+    batched, alone = BatchedAgents(agents()), agents()
+    own = environments()[:2]
+    for index in range(1, 100):
+        rounds = [environment.round(index) for environment in own]
+        decision = batched.decide(torch.stack([r.candidates for r in rounds]))
+        rewards = torch.stack([r.rewards(a) for r, a in zip(rounds, decision.actions, strict=True)])
+        if index > 66:
+            rewards[1] += 3.0  # only in the second copy's environment
+        batched.observe(decision, rewards)
+        for agent, round_, reward in zip(alone, rounds, rewards, strict=True):
+            agent.observe(agent.decide(round_.candidates), reward)
+    assert batched.num_fits == [agent.learner.num_fits for agent in alone]
+    assert batched.num_fits[1] > batched.num_fits[0]
+
+
+def test_what_cannot_be_stacked_is_refused_in_a_sentence():
+    with pytest.raises(InvalidInputError, match="at least one agent"):
+        BatchedAgents([])
+    with pytest.raises(InvalidInputError, match="differ in ridge"):
+        BatchedAgents([make(0), make(1, ridge=2.0)])
+    with pytest.raises(InvalidInputError, match="LastLayer or Greedy"):
+        from gfucb.exploration import FineTuning
+
+        BatchedAgents([make(0, action_selector=FineTuning.stable())])
+    learned = make(0)
+    learned.learn([0], torch.rand(1, 8, 8), [0.5])
+    with pytest.raises(InvalidInputError, match="learned anything"):
+        BatchedAgents([learned])
+
+
+def test_bad_rounds_leave_no_trace():
+    batched = BatchedAgents([make(seed, action_selector=Greedy()) for seed in SEEDS])
+    x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
+    with pytest.raises(InvalidInputError, match=r"\[copy, task, action"):
+        batched.decide(x[:2])
+    decision = batched.decide(x)
+    for bad in (torch.zeros(3, 3), torch.full((3, 4), float("nan"))):
+        with pytest.raises(InvalidInputError, match="rewards"):
+            batched.observe(decision, bad)
+    assert batched.num_fits == [0, 0, 0]
+    assert all(not agent.state() for agent in batched.unbatch())
+
+
+def test_groups_of_a_world_and_their_lots_are_those_of_grouped_agents():
+    def alone(num_tasks: int, seed: int) -> EpsilonGreedy:
+        agent = multitask_greedy(num_tasks, network(0), seed=seed, fit=QUICK)
+        return EpsilonGreedy(agent, epsilon=0.4, seed=seed)
+
+    expected = []
+    for seed, environment in zip(SEEDS, environments(), strict=True):
+        grouped = Grouped(4, alone, group_size=2, seed=seed)
+        expected.append(list(play(grouped, environment, num_rounds=12)))
+    seeds = [random_stream(s, "group", g).initial_seed() for s in SEEDS for g in range(2)]
+    explorers = [alone(2, seed) for seed in seeds]
+    batched = BatchedAgents([explorer.agent for explorer in explorers])
+    together = run_batched(batched, environments(), num_rounds=12, explorers=explorers)
+    for index, rows in enumerate(together):
+        for environment, row in enumerate(rows):
+            for name in ("regret", "reward", "cumulative_regret", "fits"):
+                assert row[name] == pytest.approx(expected[environment][index][name], abs=1e-12)
+
+
+def test_copies_that_do_not_fit_the_worlds_are_refused():
+    batched = BatchedAgents([make(seed) for seed in SEEDS])
+    with pytest.raises(InvalidInputError, match="3 copies of 4 tasks cannot play 2 environments"):
+        next(run_batched(batched, environments()[:2], num_rounds=1))
+
+
+def test_a_fleet_chooses_only_what_is_available():
+    batched = BatchedAgents([make(seed) for seed in SEEDS])
+    x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
+    available = torch.rand(3, 4, 5, generator=random_stream(1, "x")) < 0.3
+    available[..., 2] = True
+    decision = batched.decide(x, available)
+    assert available.gather(2, decision.actions[..., None]).all()
+    assert decision.optimistic_values.isfinite().all()

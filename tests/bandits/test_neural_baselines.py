@@ -1,0 +1,141 @@
+"""The methods of the field as agents: what they share with GFUCB, and where they differ."""
+
+import pytest
+import torch
+
+import gfucb
+from gfucb.bandits.batched import BatchedAgents
+from gfucb.checks import check_agent
+from gfucb.core.random import random_stream
+from gfucb.models.nn.networks import default_network
+
+QUICK = gfucb.VariableProjection(steps=2)
+METHODS = [
+    gfucb.bandits.neural_ucb,
+    gfucb.bandits.neural_ts,
+    gfucb.bandits.neural_linear_ucb,
+    gfucb.bandits.neural_linear_ts,
+    gfucb.bandits.squarecb,
+    gfucb.bandits.perturbed_rewards,
+]
+IDENTITY = gfucb.FiniteClass([gfucb.models.IdentityRepresentation()])
+
+
+def candidate_rounds(count: int, entries: int = 3):
+    for index in range(count):
+        yield torch.rand(entries, 4, 5, generator=random_stream(index, "menus"))
+
+
+def teach(agent, rounds: int = 12, entries: int = 3) -> None:
+    for candidates in candidate_rounds(rounds, entries):
+        decision = agent.decide(candidates, tasks=torch.arange(entries))
+        agent.observe(decision, decision.inputs.mean(1).double())
+
+
+@pytest.mark.parametrize("make", METHODS)
+def test_every_method_keeps_the_contract_of_agents(make):
+    check_agent(lambda: make(3, fit=QUICK))
+
+
+@pytest.mark.parametrize("make", METHODS)
+def test_every_method_can_be_saved_and_restored(make, tmp_path):
+    agent = make(3, fit=QUICK, seed=4)
+    teach(agent, 3)
+    gfucb.save(agent, tmp_path / "agent.safetensors")
+    restored = make(3, fit=QUICK, seed=4)
+    gfucb.restore(restored, tmp_path / "agent.safetensors")
+    candidates = next(candidate_rounds(1))
+    one, other = agent.decide(candidates), restored.decide(candidates)
+    assert torch.equal(one.optimistic_values, other.optimistic_values)
+
+
+def test_a_calibrated_radius_is_for_each_entry_where_entries_hope_alone():
+    alone, shared = gfucb.bandits.neural_linear_ucb(3, fit=QUICK), gfucb.GFUCB(3, fit=QUICK)
+    for agent in (alone, shared):
+        teach(agent)
+        agent.decide(next(candidate_rounds(1)))
+    assert alone.calibration.num_tests > alone.calibration.radius.warm_up
+    radius = alone.diagnostics()["squared_radius"]
+    assert radius == pytest.approx(alone.calibration.scale**2)
+    assert shared.diagnostics()["squared_radius"] == pytest.approx(3 * shared.calibration.scale**2)
+
+
+def test_neural_linear_ucb_hopes_for_the_estimate_plus_the_width_of_its_own_head():
+    agent = gfucb.bandits.neural_linear_ucb(3, fit=QUICK, value_range=None)
+    teach(agent)
+    together = agent.decide(next(candidate_rounds(1)))
+    prediction, scale = together.prediction, agent.calibration.scale
+    torch.testing.assert_close(
+        together.optimistic_values, prediction.mean + scale * prediction.variance.sqrt()
+    )
+    for row in range(3):  # others in the round change nothing
+        one = agent.decide(next(candidate_rounds(1))[row : row + 1], tasks=[row])
+        torch.testing.assert_close(one.optimistic_values[0], together.optimistic_values[row])
+
+
+def test_a_fleet_of_agents_whose_entries_hope_alone_is_what_they_are_alone():
+    def make(seed: int) -> gfucb.GFUCB:
+        # Double precision: before the first reward all bonuses are equal, but for rounding.
+        network = default_network((5,), random_stream(seed, "network")).double()
+        return gfucb.bandits.neural_linear_ucb(3, network, fit=QUICK, seed=seed)
+
+    agents, batched = (
+        [make(seed) for seed in range(2)],
+        BatchedAgents([make(seed) for seed in range(2)]),
+    )
+    for candidates in candidate_rounds(10):
+        decision = batched.decide(torch.stack([candidates, candidates]))
+        batched.observe(decision, decision.inputs.mean(2).double())
+        for copy, agent in enumerate(agents):
+            alone = agent.decide(candidates)
+            agent.observe(alone, alone.inputs.mean(1).double())
+            torch.testing.assert_close(decision.optimistic_values[copy], alone.optimistic_values)
+
+
+def test_without_a_perturbation_npr_is_multitask_greedy():
+    npr = gfucb.bandits.perturbed_rewards(3, fit=QUICK, perturbation=0.0)
+    greedy = gfucb.multitask_greedy(3, fit=QUICK)
+    for agent in (npr, greedy):
+        teach(agent, 6)
+    one, other = (agent.decide(next(candidate_rounds(1))) for agent in (npr, greedy))
+    assert torch.equal(one.optimistic_values, other.optimistic_values)
+
+
+def noise_of(agent) -> torch.Tensor:
+    """What the fit was told beyond the rewards, of samples that are the unit vectors: [sample]."""
+    _, data, statistics = agent.learner.fit_state(torch.eye(300, dtype=torch.float64))
+    return statistics.moments[0, : len(data)] - (data.targets - agent.learner.offset)
+
+
+def npr_on_unit_vectors(refit_growth: float) -> gfucb.GFUCB:
+    return gfucb.bandits.perturbed_rewards(1, IDENTITY, perturbation=0.2, refit_growth=refit_growth)
+
+
+def test_rewards_between_fits_are_perturbed_once_with_the_right_spread():
+    agent, inputs = npr_on_unit_vectors(1e9), torch.eye(300, dtype=torch.float64)
+    agent.learn([0], inputs[:1], [0.5])
+    agent.learn([0] * 150, inputs[1:151], [0.5] * 150)
+    before = noise_of(agent)
+    agent.learn([0] * 149, inputs[151:], [0.5] * 149)
+    after = noise_of(agent)
+    assert torch.equal(before, after[:151])
+    assert float(agent.learner.state()["data.targets"].std()) == 0  # what was paid is kept
+    # Five standard deviations of a standard deviation of 300 draws.
+    assert abs(float(after.std()) / 0.2 - 1) < 5 * (1 / 600) ** 0.5
+    assert len(after.unique()) == 300
+
+
+def test_a_refit_perturbs_all_rewards_anew():
+    agent, inputs = npr_on_unit_vectors(1.0), torch.eye(300, dtype=torch.float64)
+    agent.learn([0] * 3, inputs[:3], [0.5] * 3)
+    before = noise_of(agent)
+    agent.learn([0], inputs[3:4], [0.5])
+    assert not (noise_of(agent)[:3] == before).any()
+
+
+def test_the_perturbed_fit_is_the_least_squares_of_what_it_was_told():
+    agent, inputs = npr_on_unit_vectors(1.0), torch.eye(300, dtype=torch.float64)
+    agent.learn([0] * 4, inputs[:4], [0.1, 0.2, 0.3, 0.4])
+    told = torch.tensor([0.1, 0.2, 0.3, 0.4]).double() - agent.learner.offset + noise_of(agent)
+    heads = agent.learner.fit_state(inputs)[0].heads[0, :4]
+    torch.testing.assert_close(heads, told / 2)  # ridge 1

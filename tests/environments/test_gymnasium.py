@@ -1,0 +1,215 @@
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.env_checker import check_env
+
+import gfucb
+from gfucb.core.errors import InvalidInputError
+from gfucb.environments import rich_lock, tabular_lock, with_actions
+from gfucb.environments.gymnasium import (
+    REGISTERED,
+    GymnasiumMDPs,
+    TaskEnv,
+    register_environments,
+)
+from gfucb.models.nn.actionwise import Actionwise
+from gfucb.runs.episodic_loop import play_episodes
+
+
+def lakes(horizon=12, seed=0):
+    maps = (["SF", "FG"], ["SFF", "HFG"])
+    made = [gymnasium.make("FrozenLake-v1", desc=m, is_slippery=False) for m in maps[:1] * 2]
+    return GymnasiumMDPs(made, horizon=horizon, seed=seed)
+
+
+def test_a_frozen_lake_is_learned_by_two_tasks_at_once():
+    environment = lakes(horizon=4)
+    agent = gfucb.episodic.lsvi_ucb(environment.num_tasks, environment.horizon)
+    rows = list(play_episodes(agent, environment, num_episodes=60))
+    assert "regret" not in rows[0]
+    assert np.mean([row["reward"] for row in rows[-10:]]) == 1.0
+    assert np.mean([row["reward"] for row in rows[:5]]) < 1.0
+
+
+def falling(observation):
+    """Which way CartPole's pole leans and turns: one of nine cases, one-hot."""
+    lean, turn = (
+        np.digitize(observation[2], [-0.03, 0.03]),
+        np.digitize(observation[3], [-0.3, 0.3]),
+    )
+    return np.eye(9)[3 * lean + turn]
+
+
+def test_cart_pole_is_learned_from_falling():
+    made = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    environment = GymnasiumMDPs(made, horizon=15, observe=falling)
+    agent = gfucb.EpisodicGFUCB(
+        2,
+        15,
+        gfucb.FiniteClass([Actionwise(torch.nn.Identity(), 2)]),
+        value_range=(0.0, 15.0),
+        reward_range=(0.0, 1.0),
+    )
+    returns = [row["reward"] for row in play_episodes(agent, environment, num_episodes=50)]
+    # The same push at every step lets the pole fall after nine or ten.
+    assert np.mean(returns[:3]) < 11
+    assert np.mean(returns[-15:]) > 13.5
+
+
+def test_episodes_are_functions_of_seed_and_index():
+    def trace(environment, index):
+        episode = environment.episode(index)
+        seen = [episode.offered()[1]]
+        while len(episode.offered()[0]):
+            outcome = episode.play(torch.ones(len(episode.offered()[0]), dtype=torch.int64))
+            seen.append(outcome.rewards)
+        return seen
+
+    made = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    environment = GymnasiumMDPs(made, horizon=40)
+    first, again, other = trace(environment, 1), trace(environment, 1), trace(environment, 2)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0], other[0])
+    assert not torch.equal(first[0][0], first[0][1])
+
+
+def test_tasks_leave_an_episode_when_they_end():
+    environment = lakes()
+    episode = environment.episode(1)
+    episode.play(torch.tensor([1, 0]))  # down; against the wall
+    outcome = episode.play(torch.tensor([2, 0]))  # right, to the goal; the wall again
+    assert outcome.rewards.tolist() == [1.0, 0.0] and outcome.ended.tolist() == [True, False]
+    assert episode.offered()[0].tolist() == [1]
+    for _ in range(10):
+        outcome = episode.play(torch.tensor([0]))
+    assert outcome.ended.tolist() == [True] and len(episode.offered()[0]) == 0
+    with pytest.raises(InvalidInputError, match="ended in all tasks"):
+        episode.play(torch.tensor([]))
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_our_worlds_pass_the_check_of_gymnasium(name):
+    register_environments()
+    check_env(gymnasium.make(name, disable_env_checker=True).unwrapped, skip_render_check=True)
+
+
+def test_a_task_of_ours_has_the_rewards_and_steps_of_its_tables():
+    environment = tabular_lock(horizon=3, num_tasks=2, seed=1)
+    env = TaskEnv(environment, task=1)
+    state, _ = env.reset(seed=0)
+    total = 0.0
+    for stage in range(3):
+        action = int(environment.optimal_action_values[1, stage, state].argmax())
+        state, reward, terminated, truncated, _ = env.step(action)
+        total += float(reward)
+        assert not terminated and truncated == (stage == 2)
+    assert total in (0.0, 1.0)
+    with pytest.raises(InvalidInputError, match="ended after 3 steps"):
+        env.step(0)
+    with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
+        TaskEnv(environment, task=2)
+
+
+def test_ours_and_theirs_meet():
+    register_environments()
+    made = [gymnasium.make("gfucb/Lock-v0", horizon=3, num_tasks=2, task=i) for i in range(2)]
+    environment = GymnasiumMDPs(made, horizon=3)
+    agent = gfucb.episodic.lsvi_ucb(2, 3)
+    rewards = [row["reward"] for row in play_episodes(agent, environment, num_episodes=40)]
+    assert np.mean(rewards[-20:]) > 0.3
+
+
+def test_environments_that_do_not_fit_are_refused_with_a_sentence():
+    pendulum = gymnasium.make("Pendulum-v1")
+    with pytest.raises(InvalidInputError, match=r"discrete actions .* got Box"):
+        GymnasiumMDPs([pendulum], horizon=5)
+    lake, pole = gymnasium.make("FrozenLake-v1"), gymnasium.make("CartPole-v1")
+    with pytest.raises(InvalidInputError, match=r"same actions, got environments with \[4, 2\]"):
+        GymnasiumMDPs([lake, pole], horizon=5)
+    with pytest.raises(InvalidInputError, match="horizon must be at least 1"):
+        GymnasiumMDPs([lake], horizon=0)
+    with pytest.raises(InvalidInputError, match="at least one environment"):
+        GymnasiumMDPs([], horizon=3)
+    odd = gymnasium.make("Blackjack-v1")
+    with pytest.raises(InvalidInputError, match="observe="):
+        GymnasiumMDPs([odd], horizon=3)
+
+
+def lake(size):
+    return gymnasium.make("FrozenLake-v1", map_name=size, is_slippery=False)
+
+
+def test_observations_that_differ_are_refused():
+    with pytest.raises(InvalidInputError, match=r"Discrete\(16\) in task 0 and Discrete\(64\) in"):
+        GymnasiumMDPs([lake("4x4"), lake("8x8")], horizon=5)
+    with pytest.raises(InvalidInputError, match="pass observe="):
+        GymnasiumMDPs([lake("8x8"), lake("8x8"), lake("4x4")], horizon=5)
+    car, acrobot = gymnasium.make("MountainCar-v0"), gymnasium.make("Acrobot-v1")
+    with pytest.raises(InvalidInputError, match="observations alike"):
+        GymnasiumMDPs([car, acrobot], horizon=5)
+
+
+def test_observations_that_differ_may_be_made_alike():
+    car, acrobot = gymnasium.make("MountainCar-v0"), gymnasium.make("Acrobot-v1")
+    environment = GymnasiumMDPs([car, acrobot], horizon=5, observe=lambda seen: seen[:2])
+    assert tuple(environment.episode(1).offered()[1].shape) == (2, 3, 5)
+    uneven = GymnasiumMDPs([car, acrobot], horizon=5, observe=lambda seen: seen)
+    with pytest.raises(InvalidInputError, match=r"one length .* \[\(3, 5\), \(3, 9\)\]"):
+        uneven.episode(1)
+
+
+def test_one_object_is_one_task():
+    pole = gymnasium.make("CartPole-v1")
+    with pytest.raises(InvalidInputError, match="same one for tasks 0 and 2"):
+        GymnasiumMDPs([pole, gymnasium.make("CartPole-v1"), pole], horizon=5)
+    with pytest.raises(InvalidInputError, match="same one for tasks 0 and 1"):
+        GymnasiumMDPs([pole, gymnasium.wrappers.TimeLimit(pole.unwrapped, 9)], horizon=5)
+
+
+@pytest.mark.parametrize("horizon", [2.5, 0, -1, True, "3", None])
+def test_a_horizon_is_a_positive_integer(horizon):
+    with pytest.raises(InvalidInputError, match="horizon must be at least 1 and an integer"):
+        GymnasiumMDPs([lake("4x4")], horizon=horizon)
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([1, 4], r"numbered 0 to 3, got \[1, 4\]"),
+        ([1, -1], "numbered 0 to 3"),
+        ([1], r"shape \[2\].* got int64 of shape \[1\]"),
+        ([1, 1, 1], r"got int64 of shape \[3\]"),
+        ([1.0, 1.0], "integers .* got float32"),
+    ],
+)
+def test_actions_are_checked_before_anything_is_stepped(actions, message):
+    environment = lakes()
+    episode = environment.episode(1)
+    before = episode.offered()[1]
+    with pytest.raises(InvalidInputError, match=message):
+        episode.play(torch.tensor(actions))
+    assert episode.stage == 0 and torch.equal(episode.offered()[1], before)
+    assert [env.unwrapped.s for env in environment.environments] == [0, 0]
+
+
+@pytest.mark.parametrize("action", [-1, 2, 0.5, "left", None])
+def test_a_task_of_ours_refuses_actions_it_does_not_have(action):
+    environment = tabular_lock(horizon=3, num_tasks=2, seed=1)
+    env, twin = TaskEnv(environment), TaskEnv(environment)
+    env.reset(seed=0), twin.reset(seed=0)
+    with pytest.raises(InvalidInputError, match=r"integers from 0 to 1, got .*sample\(\)"):
+        env.step(action)
+    for _ in range(3):
+        assert env.step(np.int64(1)) == twin.step(1)
+
+
+def test_a_rich_lock_shows_what_is_seen_of_a_state_and_not_its_number():
+    environment = rich_lock(horizon=3, num_tasks=2, observation_dim=8, bank_size=4, seed=0)
+    env = TaskEnv(environment, task=1)
+    seen, _ = env.reset(seed=0)
+    assert seen.shape == (8,) and env.observation_space.contains(seen)
+    offered = with_actions(torch.from_numpy(seen)[None], environment.num_actions)
+    states = (environment.inputs == offered).flatten(1).all(1).nonzero()
+    assert len(states) == 1  # an observation of exactly one state of the environment
+    check_env(env, skip_render_check=True)

@@ -1,0 +1,298 @@
+"""Environments of episodic MDPs: exact values, paired draws, and tables that are refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
+from gfucb.environments import linear_mdps, rich_lock, tabular_lock, tabular_mdps
+from gfucb.theory import LinearValueClass, inherent_bellman_error, multitask_bellman_error
+
+WORLDS = {
+    "lock": lambda seed: tabular_lock(horizon=4, num_tasks=2, num_actions=3, seed=seed),
+    "rich lock": lambda seed: rich_lock(horizon=3, num_tasks=2, bank_size=3, seed=seed),
+    "linear": lambda seed: linear_mdps(num_tasks=2, horizon=3, num_states=6, seed=seed),
+    "mixed": lambda seed: linear_mdps(num_tasks=2, horizon=3, num_states=6, mix=0.3, seed=seed),
+}
+
+
+def naive_values(environment, task, policy=None):
+    """Backward induction by loops over states, actions and next states; no matrix anywhere."""
+    following = [0.0] * environment.num_states
+    for stage in reversed(range(environment.horizon)):
+        values = []
+        for state in range(environment.num_states):
+            by_action = []
+            for action in range(environment.num_actions):
+                total = environment.rewards[task, stage, state, action]
+                for successor in range(environment.num_states):
+                    chance = environment.transitions[task, stage, state, action, successor]
+                    total += chance * following[successor]
+                by_action.append(total)
+            best = max(by_action) if policy is None else by_action[policy[task, stage, state]]
+            values.append(best)
+        following = values
+    return following
+
+
+def random_policy(environment, seed):
+    shape = (environment.num_tasks, environment.horizon, environment.num_states)
+    generator = random_stream(seed, "policy")
+    return torch.randint(environment.num_actions, shape, generator=generator).numpy()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_values_are_those_of_an_independent_backward_induction(name):
+    environment = WORLDS[name](3)
+    policy = random_policy(environment, 1)
+    evaluated = environment.policy_values(policy)
+    for task in range(environment.num_tasks):
+        np.testing.assert_allclose(
+            environment.optimal_values[task, 0], naive_values(environment, task)
+        )
+        np.testing.assert_allclose(evaluated[task], naive_values(environment, task, policy))
+    assert (evaluated <= environment.optimal_values[:, 0] + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_optimal_policy_has_no_regret_and_no_gap(name):
+    environment = WORLDS[name](5)
+    policy = environment.optimal_action_values.argmax(-1)
+    np.testing.assert_allclose(environment.policy_values(policy), environment.optimal_values[:, 0])
+    episode = environment.episode(1)
+    for stage in range(environment.horizon):
+        episode.play(torch.from_numpy(policy[[0, 1], stage, episode.states]))
+    np.testing.assert_allclose(episode.gaps, 0, atol=1e-12)
+
+
+def test_probabilities_of_actions_are_evaluated_too():
+    environment = WORLDS["linear"](0)
+    policy = random_policy(environment, 2)
+    table = np.eye(environment.num_actions)[policy]
+    np.testing.assert_allclose(environment.policy_values(table), environment.policy_values(policy))
+    half = 0.5 * table + 0.5 * np.eye(environment.num_actions)[random_policy(environment, 3)]
+    assert environment.policy_values(half).shape == (2, 6)
+
+
+def test_gaps_along_an_episode_have_the_regret_as_their_mean():
+    environment = tabular_lock(horizon=3, num_actions=2, seed=1)
+    policy = random_policy(environment, 0)
+    policy[:, :, 0] = environment.optimal_action_values.argmax(-1)[:, :, 0]
+    gaps, regrets = [], []
+    values = environment.policy_values(policy)
+    for index in range(1, 2001):
+        episode = environment.episode(index)
+        first = episode.first_states[0]
+        regrets.append(environment.optimal_values[0, 0, first] - values[0, first])
+        for stage in range(3):
+            episode.play(torch.from_numpy(policy[[0], stage, episode.states]))
+        gaps.append(episode.gaps[0])
+    error = np.std(gaps) / np.sqrt(len(gaps))
+    assert np.std(regrets) > 0 or error > 0
+    assert abs(np.mean(gaps) - np.mean(regrets)) < 4 * error
+
+
+def test_what_is_drawn_has_the_frequencies_of_the_tables():
+    environment = tabular_lock(horizon=1, num_actions=2, seed=0)
+    right = int(environment.goal[0, 0, 0].argmax())
+    rewards = [
+        float(environment.episode(index).play(torch.tensor([right])).rewards[0])
+        for index in range(1, 401)
+        if environment.episode(index).states[0] == 0
+    ]
+    assert set(rewards) == {0.0, 1.0}
+    assert abs(np.mean(rewards) - 0.5) < 4 * 0.5 / np.sqrt(len(rewards))
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_an_episode_is_a_function_of_seed_and_index(name):
+    def trace(environment, index):
+        episode, seen = environment.episode(index), []
+        for _ in range(environment.horizon):
+            outcome = episode.play(torch.zeros(2, dtype=torch.int64))
+            seen.append((episode.states.tolist(), outcome.rewards.tolist()))
+        return seen, bool(outcome.ended.all())
+
+    environment = WORLDS[name](0)
+    first, ended = trace(environment, 1)
+    trace(environment, 2)
+    assert ended and trace(environment, 1)[0] == first == trace(WORLDS[name](0), 1)[0]
+    many = [trace(environment, index)[0] for index in range(1, 8)]
+    assert any(one != many[0] for one in many)
+    with pytest.raises(InvalidInputError, match="has ended"):
+        episode = environment.episode(1)
+        for _ in range(environment.horizon + 1):
+            episode.play(torch.zeros(2, dtype=torch.int64))
+
+
+def test_a_lock_opens_for_its_code_only():
+    environment = tabular_lock(horizon=6, num_tasks=3, num_actions=3, seed=2)
+    np.testing.assert_allclose(environment.optimal_values[:, 0, :2], 0.5)
+    code = environment.optimal_action_values.argmax(-1)
+    for stage in range(6):
+        wrong = code.copy()
+        wrong[:, stage] = (wrong[:, stage] + 1) % 3
+        np.testing.assert_allclose(environment.policy_values(wrong)[:, :2], 0.1)
+    assert len({code[task].tobytes() for task in range(3)}) == 3
+
+
+def test_tasks_of_a_rich_lock_share_what_is_seen_and_latent_states_can_be_decoded():
+    environment = rich_lock(num_tasks=3, bank_size=8, seed=4)
+    observations = environment.inputs[:, 0, :16].double()
+    # The inverse of the rotation shows the latent state; no single coordinate does.
+    from scipy.linalg import hadamard
+
+    coordinates = observations @ torch.from_numpy(hadamard(16) / 4.0)
+    assert (coordinates[:, :3].argmax(1).numpy() == environment.decoding).all()
+    np.testing.assert_allclose(environment.optimal_values[:, 0, environment.decoding != 2], 0.5)
+    latent = environment.true_features.argmax(-1)[:, 0] // environment.num_actions
+    assert (latent.numpy() == environment.decoding).all()
+
+
+def test_linear_mdps_have_no_bellman_error_by_construction():
+    environment = linear_mdps(
+        num_tasks=2, horizon=2, num_states=4, num_actions=2, feature_dim=2, seed=1
+    )
+    current = LinearValueClass(environment.true_features.numpy(), head_bound=2.0)
+    following = LinearValueClass(environment.true_features.numpy(), head_bound=1.0)
+    for stage in environment.stage_tables(0):
+        assert inherent_bellman_error(stage, current, following).error < 1e-8
+    shared = multitask_bellman_error(environment.stage_tables(0), [current], [following])
+    assert shared.upper < 1e-8
+
+
+def test_the_dial_sets_the_bellman_error():
+    errors = []
+    for mix in (0.0, 0.2, 0.4):
+        environment = linear_mdps(
+            num_tasks=1,
+            horizon=2,
+            num_states=4,
+            num_actions=2,
+            feature_dim=2,
+            mix=mix,
+            seed=1,
+        )
+        features = environment.true_features.numpy()
+        following = LinearValueClass(features, head_bound=1.0, value_range=0.5)
+        stage = environment.stage_tables(0)[0]
+        errors.append(inherent_bellman_error(stage, LinearValueClass(features), following).error)
+    assert errors[0] < 1e-8 < 0.01 < errors[1] <= 0.2
+    assert errors[2] == pytest.approx(2 * errors[1], rel=1e-6)
+
+
+STAY = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+PAY = np.array([[0.0, 0.0], [1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([STAY * 0.9], [PAY], {"horizon": 2}), "sum to 1, one is off by 0.1"),
+        (([STAY - [[[1, -1]]]], [PAY], {"horizon": 2}), "must not be negative"),
+        (([STAY], [PAY * 3], {"horizon": 2}), r"reward_range \(0.0, 1.0\), got rewards from"),
+        (([STAY], [PAY], {"horizon": 0}), "horizon must be at least 1"),
+        (([STAY], [PAY], {}), "horizon must be at least 1"),
+        (([STAY, STAY[:, :1]], [PAY, PAY[:, :1]], {"horizon": 2}), r"\[2, 1\] actions"),
+        (([STAY * np.nan], [PAY], {"horizon": 2}), "must be finite"),
+        (([STAY], [PAY], {"horizon": 2, "start": [0.5, 0.4]}), "start must be probabilities"),
+        (([STAY], [PAY], {"horizon": 2, "inputs": torch.zeros(3, 2, 1)}), "inputs must have"),
+        (([STAY[0]], [PAY], {"horizon": 2}), "of a task must be"),
+        (([], [], {"horizon": 2}), "at least one task"),
+        (([STAY], [PAY], {"horizon": 2, "reward_noise": "salt"}), "'salt'"),
+        (([STAY], [PAY], {"horizon": 2.5}), "an integer .* got 2.5"),
+        (([STAY], [PAY[:, :1]], {"horizon": 2}), r"with \[2\] actions and rewards with \[1\]"),
+        (
+            ([STAY, STAY], [PAY, PAY[:, :1]], {"horizon": 2}),
+            r"transitions with \[2, 2\] actions and rewards with \[2, 1\] actions",
+        ),
+        (([STAY], [PAY * np.nan], {"horizon": 2}), "rewards must be finite"),
+        (([STAY], [PAY], {"horizon": 2, "start": [1.0]}), r"\[state\] = \[2\] .* got \[1\]"),
+        (([STAY], [PAY], {"horizon": 2, "start": [1.0, 0, 0]}), r"got \[3\]; give every"),
+        (([STAY], [PAY], {"horizon": 2, "start": ["a", "b"]}), "start must be probabilities"),
+        (([STAY], [PAY], {"horizon": 2, "start": [np.nan, 1.0]}), "start must be finite"),
+        (
+            ([STAY], [PAY], {"horizon": 2, "inputs": torch.full((2, 2, 1), torch.nan)}),
+            "inputs must be finite",
+        ),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (2, 0)}), "value_range .* low < high"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (0, np.nan)}), "value_range .* low < high"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": 3}), r"value_range must be \(low, high\)"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (0, 1.5)}), "go from 0 to 2, got .*widen"),
+        (([STAY], [PAY], {"horizon": 2, "value_range": (0.5, 2)}), "go from 0 to 2, got"),
+        (([STAY], [PAY], {"horizon": 2, "reward_range": (1, 0)}), "reward_range .* low < high"),
+        (([STAY], [PAY], {"horizon": 2, "goal": np.zeros((2, 2), bool)}), "goal must be a numpy"),
+        (([STAY], [PAY], {"horizon": 2, "goal": np.zeros((1, 2, 2, 2))}), "booleans .* float64"),
+        (([STAY], [PAY], {"horizon": 2, "noisy": np.ones((1, 2, 2, 3), bool)}), "noisy must be"),
+        (([STAY], [PAY], {"horizon": 2, "noisy": True}), "noisy must be .* got bool"),
+        (
+            ([STAY], [PAY], {"horizon": 2, "true_features": torch.zeros(2, 3, 1)}),
+            r"true_features .*\[2, 2, ...\], got torch.float32 of shape \[2, 3, 1\]",
+        ),
+        (
+            ([STAY], [PAY], {"horizon": 2, "true_features": torch.full((2, 2, 1), torch.nan)}),
+            "true_features must be finite",
+        ),
+    ],
+)
+def test_wrong_worlds_are_refused_with_a_sentence(arguments, message):
+    transitions, rewards, options = arguments
+    with pytest.raises(InvalidInputError, match=message):
+        tabular_mdps(transitions, rewards, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: tabular_lock(horizon=0), "horizon of at least 1, got 0"),
+        (lambda: tabular_lock(num_actions=1), "num_actions of at least 2"),
+        (lambda: tabular_lock(anti_reward=0.7), "anti_reward"),
+        (lambda: rich_lock(observation_dim=12), "power of two"),
+        (lambda: linear_mdps(mix=1.5), "mix must be between 0 and 1"),
+        (lambda: linear_mdps(horizon=0), "at least 1"),
+    ],
+)
+def test_wrong_settings_are_refused(make, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_policies_that_are_none_are_refused():
+    environment = tabular_mdps([STAY], [PAY], horizon=2)
+    with pytest.raises(InvalidInputError, match="a policy has actions"):
+        environment.policy_values(np.zeros((1, 3, 2), dtype=int))
+    with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
+        environment.policy_values(np.full((1, 2, 2), 5))
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0, -1], r"numbered 0 to 2, got \[0, -1\]"),
+        ([3, 0], r"numbered 0 to 2, got \[3, 0\]"),
+        ([0], r"shape \[2\].* got int64 of shape \[1\]"),
+        ([0, 0, 0], r"got int64 of shape \[3\]"),
+        ([[0, 0]], r"got int64 of shape \[1, 2\]"),
+        ([0.0, 1.0], "integers .* got float32"),
+        ([True, False], "integers .* got bool"),
+    ],
+)
+def test_actions_that_are_none_are_refused_and_nothing_happens(actions, message):
+    environment = tabular_lock(horizon=4, num_tasks=2, num_actions=3, seed=1)
+    episode, twin = environment.episode(1), environment.episode(1)
+    with pytest.raises(InvalidInputError, match=message):
+        episode.play(torch.tensor(actions))
+    assert episode.stage == 0 and (episode.gaps == 0).all() and not episode.reached_goal.any()
+    for _ in range(4):
+        outcome, other = (e.play(torch.tensor([2, 0])) for e in (episode, twin))
+        assert torch.equal(outcome.rewards, other.rewards)
+    assert (episode.states == twin.states).all() and (episode.gaps == twin.gaps).all()
+
+
+def test_small_integers_are_actions_too():
+    environment = tabular_lock(horizon=2, num_tasks=2, num_actions=3, seed=1)
+    for dtype in (torch.int8, torch.uint8, torch.int32):
+        environment.episode(1).play(torch.tensor([2, 0], dtype=dtype))
+        with pytest.raises(InvalidInputError, match="numbered 0 to 2"):
+            environment.episode(1).play(torch.tensor([2, -1]).to(dtype))

@@ -1,0 +1,125 @@
+"""Settings of episodic agents that contradict each other, or are no numbers, are refused."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gfucb.core.errors import InvalidInputError, UnknownNameError, ordered_pair
+from gfucb.environments import tabular_lock, tabular_mdps
+from gfucb.episodic import LSVIUCB, UCBVI, EpisodicGFUCB
+from gfucb.episodic.settings import (
+    check_ranges,
+    default_offset,
+    validate_auxiliary_targets,
+)
+from gfucb.models import FiniteClass, IdentityRepresentation
+from gfucb.runs.episodic_agents import EpisodicAgentConfig, make_episodic_agent
+
+NAN = math.nan
+ONE_HOT = FiniteClass([IdentityRepresentation()])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: UCBVI(1, 2, bonus=NAN), "bonus must be finite .* got nan"),
+        (lambda: UCBVI(1, 2, bonus=-1.0), "bonus must be finite and must not be negative, got -1"),
+        (lambda: UCBVI(1, 2, value_range=(1, 0)), r"low < high, both finite, got \(1, 0\)"),
+        (lambda: UCBVI(1, 2, value_range=(0, NAN)), "value_range"),
+        (lambda: UCBVI(1, 2, value_range=3), r"value_range must be \(low, high\), got 3"),
+        (lambda: LSVIUCB(1, 2, beta=NAN), "beta must be finite .* got nan"),
+        (lambda: LSVIUCB(1, 2, beta=-0.1), "beta must be finite and must not be negative"),
+        (lambda: LSVIUCB(1, 2, replan_growth=NAN), "replan_growth must be at least 1, got nan"),
+        (lambda: LSVIUCB(1, 2, value_range=(1, 1)), "value_range .* low < high"),
+        (lambda: validate_auxiliary_targets(-1, 0.0), "next_targets must be an integer .* got -1"),
+        (
+            lambda: validate_auxiliary_targets(1.5, 0.0),
+            "next_targets must be an integer .* got 1.5",
+        ),
+        (lambda: validate_auxiliary_targets(0, NAN), "reward_weight must be finite"),
+        (lambda: validate_auxiliary_targets(0, -1.0), "reward_weight must be finite"),
+        (lambda: ordered_pair((0, 1, 2), "reward_range"), r"reward_range must be \(low, high\)"),
+        (lambda: check_ranges((1, 0), None), "value_range .* low < high"),
+        (lambda: check_ranges(None, (1, 0)), "reward_range .* low < high"),
+        (lambda: check_ranges((0, NAN), (0, 1)), "value_range .* both finite"),
+        (lambda: check_ranges((5, 20), (0, 1)), r"must overlap.* leave \(5, 1\)\. Widen"),
+        (lambda: check_ranges((0, 1), (1, 2)), r"must overlap.* leave \(1, 1\)"),
+        (lambda: check_ranges((-5, -2), (0, 1)), "must overlap"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_sentence(make, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_ranges_that_agree_pass():
+    for value_range, reward_range in [((0, 1), (0, 0.25)), ((0, 1), (0, 1)), ((-2, 3), (-1, 1))]:
+        check_ranges(value_range, reward_range)
+        agent = EpisodicGFUCB(1, 4, value_range=value_range, reward_range=reward_range)
+        for stage in range(4):
+            low, high = agent.range_of(stage)
+            assert low < high
+    check_ranges(None, None)
+    assert validate_auxiliary_targets(np.int64(3), 0.5) == (3, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"representation": "tree"}, UnknownNameError, "'tree'; the known ones are: given, netw"),
+        ({"next_targets": -1}, InvalidInputError, "next_targets"),
+        ({"reward_weight": NAN}, InvalidInputError, "reward_weight"),
+    ],
+)
+@pytest.mark.parametrize("name", ["gfucb-mdp", "independent-mdp", "fitted-q"])
+def test_what_the_command_line_says_is_checked(name, change, error, message):
+    config = replace(EpisodicAgentConfig(name=name), **change)
+    with pytest.raises(error, match=message):
+        make_episodic_agent(config, tabular_lock(horizon=2), 0)
+
+
+def test_the_default_offset():
+    assert default_offset(None) == default_offset((0.0, 7.0)) == default_offset((-3.0, 1.0)) == 0.0
+    assert default_offset((5.0, 10.0)) == 5.0
+
+
+@pytest.mark.parametrize("low", [-7.0, -1.0, 0.0, 5.0])
+def test_untried_pairs_hope_for_the_top_of_the_range(low):
+    """Where a pair never played bonuses for the bottom, the first that pays is played for ever."""
+    stay = np.ones((1, 2, 1))
+    environment = tabular_mdps(
+        [stay],
+        [[[low + 1.0, low + 4.0]]],
+        horizon=1,
+        reward_range=(low, low + 5.0),
+        value_range=(low, low + 5.0),
+    )
+    agent = make_episodic_agent(EpisodicAgentConfig(), environment, 0)
+    candidates = environment.episode(1).offered()[1]
+    agent.plan(candidates)
+    bonus_scale = agent.decide(0, candidates).optimistic_values
+    assert low + 0.94 * 5.0 < float(bonus_scale[0]) <= low + 5.0
+    for _ in range(2):
+        agent.plan(candidates)
+        decision = agent.decide(0, candidates)
+        episode = environment.episode(1)
+        agent.observe(0, decision, episode.play(decision.actions).rewards)
+    assert len(agent.buffers[0].inputs) == 2
+
+
+def test_moving_a_range_up_moves_what_is_hoped_for_and_nothing_else():
+    bonuses = []
+    for low in (0.0, 5.0):
+        agent = EpisodicGFUCB(
+            1, 1, ONE_HOT, value_range=(low, low + 5.0), offset=default_offset((low, low + 5.0))
+        )
+        candidates = torch.eye(3, dtype=torch.float64)[None]
+        for reward in (1.0, 2.0, 3.0, 2.0):
+            agent.plan(candidates)
+            decision = agent.decide(0, candidates)
+            agent.observe(0, decision, [low + reward])
+            bonuses.append(float(decision.optimistic_values[0]) - low)
+    np.testing.assert_allclose(bonuses[:4], bonuses[4:], rtol=1e-12)

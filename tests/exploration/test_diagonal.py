@@ -1,0 +1,130 @@
+"""NeuralUCB and NeuralTS against their formulas, written out with one gradient at a time."""
+
+import torch
+from torch import nn
+
+import gfucb
+from gfucb.core.random import random_stream
+from gfucb.models.diagonal_gram import DiagonalStatistics
+
+RIDGE = 0.7
+
+
+def network() -> nn.Module:
+    generator = random_stream(0, "test network")
+    net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)).double()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator, dtype=torch.float64))
+    return net
+
+
+def taught(make=gfucb.bandits.neural_ucb, *, samples: int = 9, growth: float = 1.3, **options):
+    """An agent that has seen `samples` rewards, one after the other."""
+    fit = gfucb.VariableProjection(steps=2)
+    agent = make(3, network(), fit=fit, ridge=RIDGE, refit_growth=growth, **options)
+    generator = random_stream(1, "samples")
+    for index in range(samples):
+        x = torch.rand(1, 3, generator=generator, dtype=torch.float64)
+        agent.learn([index % 3], x, torch.rand(1, generator=generator))
+    return agent
+
+
+def gradient(function, x, task: int) -> torch.Tensor:
+    """d f_task(x) / d (weights, all heads), by hand: [weight + task * feature]."""
+    module = function.representation.module
+    heads = function.heads.clone().requires_grad_()
+    value = (module(x.unsqueeze(0))[0] * heads[task]).sum()
+    parts = torch.autograd.grad(value, [*module.parameters(), heads])
+    return torch.cat([part.flatten() for part in parts])
+
+
+def naive_widths(confidence_set, candidates) -> torch.Tensor:
+    """sum_p g_p^2 / Z_pp over weights and heads: [row, action]."""
+    center, data = confidence_set.center, confidence_set.data
+    pairs = zip(data.inputs, data.tasks.tolist(), strict=True)
+    diagonal = sum(gradient(center, x, task).square() for x, task in pairs)
+    num_heads = center.heads.numel()
+    weights, heads = diagonal[:-num_heads], diagonal[-num_heads:]
+    # Heads of three tasks: a sample has the coordinates of one.
+    ratio = weights.mean() / heads.view_as(center.heads).sum(0).mean()
+    z = torch.cat([weights + RIDGE * ratio, heads + RIDGE])
+    return torch.stack(
+        [
+            torch.stack([(gradient(center, x, task).square() / z).sum() for x in offered])
+            for task, offered in enumerate(candidates)
+        ]
+    )
+
+
+def action_sets_of(candidates) -> gfucb.core.records.ActionSets:
+    available = torch.ones(candidates.shape[:2], dtype=torch.bool)
+    return gfucb.core.records.ActionSets(candidates, torch.arange(len(candidates)), available)
+
+
+def candidates() -> torch.Tensor:
+    return torch.rand(3, 4, 3, generator=random_stream(2, "action_sets"), dtype=torch.float64)
+
+
+def refreshed(agent) -> gfucb.models.ConfidenceSet:
+    """The set whose statistics of weights are those of the present fit on all data."""
+    from dataclasses import replace
+
+    return replace(agent.confidence_set(candidates()[0]), center_tangents=None)
+
+
+def test_neural_ucb_is_its_formula():
+    confidence_set = refreshed(taught())
+    choice = gfucb.exploration.DiagonalUCB()(confidence_set, action_sets_of(candidates()))
+    widths = naive_widths(confidence_set, candidates())
+    means = action_sets_of(candidates()).values_of(confidence_set.center)
+    upper = means + (confidence_set.squared_radius * widths).sqrt()
+    assert torch.equal(choice.actions, upper.argmax(1))
+    torch.testing.assert_close(choice.values, upper.amax(1))
+    rows = torch.arange(3)
+    torch.testing.assert_close(choice.prediction.variance, widths[rows, choice.actions])
+    assert (choice.representation_widths < choice.prediction.variance).all()
+
+
+def test_samples_of_neural_ts_have_the_mean_and_width_of_neural_ucb():
+    confidence_set = refreshed(taught())
+    action_sets = action_sets_of(
+        candidates()[:, :1]
+    )  # one action: its sample is reported whatever it is
+    draws = torch.stack(
+        [
+            gfucb.exploration.DiagonalSampling(seed)(confidence_set, action_sets).values
+            for seed in range(400)
+        ]
+    )
+    variance = confidence_set.squared_radius * naive_widths(confidence_set, candidates())[:, 0]
+    mean = action_sets.values_of(confidence_set.center).squeeze(1)
+    # Five standard deviations of a mean and of a variance of 400 normal draws.
+    assert ((draws.mean(0) - mean).abs() < 5 * (variance / 400).sqrt()).all()
+    assert ((draws.var(0) / variance - 1).abs() < 5 * (2 / 400) ** 0.5).all()
+
+
+def test_the_learner_keeps_the_diagonal_along():
+    agent = taught(samples=1, growth=1000.0)
+    kept = agent.learner.tangents
+    x = torch.rand(2, 3, dtype=torch.float64, generator=random_stream(3, "more"))
+    center = agent.learner.fit_state(x)[0]
+    agent.learn([0, 1], x, [0.1, 0.9])
+    pairs = zip(x, (0, 1), strict=True)
+    more = sum(gradient(center, row, task)[: len(kept.squares)].square() for row, task in pairs)
+    torch.testing.assert_close(agent.learner.tangents.squares, kept.squares + more)
+
+
+def test_a_refit_looks_at_all_data_anew():
+    agent = taught(samples=6, growth=1.0)
+    center, data, _ = agent.learner.fit_state(candidates()[0])
+    anew = DiagonalStatistics.of(center, data.inputs, data.tasks)
+    torch.testing.assert_close(agent.learner.tangents.squares, anew.squares)
+
+
+def test_a_restored_agent_has_the_same_widths():
+    agent, twin = taught(samples=5), taught(samples=0)
+    twin.load_state(agent.state())
+    torch.testing.assert_close(twin.learner.tangents.squares, agent.learner.tangents.squares)
+    one, other = (a.decide(candidates()).prediction for a in (agent, twin))
+    assert torch.equal(one.variance, other.variance)

@@ -1,0 +1,148 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gfucb import Greedy, LastLayer
+from gfucb.checks import check_action_selector
+from gfucb.core.errors import InvalidInputError, TooManyTuplesError
+from gfucb.core.random import random_stream
+from gfucb.core.records import ActionSets
+from gfucb.exploration import Enumerated, ExactFinite
+
+SEEDS = range(6)
+RADII = [0.0, 0.05, 1.0, 20.0]
+
+
+def total(choice) -> float:
+    return float(choice.values.sum())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("squared_radius", RADII)
+def test_the_exact_solver_equals_the_enumeration_of_all_tuples(finite_case, seed, squared_radius):
+    case = finite_case(seed, num_actions=4)
+    confidence_set, action_sets = case.confidence_set(squared_radius), case.action_sets()
+    exact = ExactFinite()(confidence_set, action_sets)
+    oracle = Enumerated(ExactFinite())(confidence_set, action_sets)
+    assert exact.is_exact
+    assert total(exact) == pytest.approx(total(oracle), rel=1e-9, abs=1e-9)
+    assert exact.squared_distance == pytest.approx(
+        confidence_set.squared_distance(exact.function), rel=1e-8, abs=1e-10
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_so_it_does_with_ragged_menus_and_a_task_that_stands_twice(finite_case, seed):
+    case = finite_case(seed, num_actions=3)
+    candidates = torch.cat([case.action_sets(7).candidates, case.action_sets(8).candidates[:2]])
+    generator = random_stream(seed, "ragged")
+    available = torch.rand(6, 3, generator=generator) < 0.7
+    available[:, 0] = True
+    action_sets = ActionSets(candidates, torch.tensor([0, 1, 2, 3, 1, 1]), available)
+    confidence_set = case.confidence_set(1.0)
+    exact = ExactFinite()(confidence_set, action_sets)
+    oracle = Enumerated(ExactFinite())(confidence_set, action_sets)
+    assert exact.is_exact
+    assert bool(available.gather(1, exact.actions[:, None]).all())
+    assert total(exact) == pytest.approx(total(oracle), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_if_the_truth_is_inside_the_optimistic_member_is_inside_and_as_hopeful(finite_case, seed):
+    case = finite_case(seed)
+    radius = case.confidence_set(0.0).squared_distance(case.environment.truth) * 1.01
+    confidence_set, action_sets = case.confidence_set(radius), case.action_sets()
+    assert confidence_set.contains(case.environment.truth)
+    choice = ExactFinite()(confidence_set, action_sets)
+    assert confidence_set.contains(choice.function)
+    features = action_sets.features(case.environment.truth.representation)
+    truth = case.environment.truth.values_of_features(features, action_sets.tasks[:, None])
+    assert total(choice) >= float(truth.amax(1).sum()) - 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("solver", [ExactFinite(), LastLayer(), Greedy()])
+def test_solvers_keep_their_contract(finite_case, seed, solver):
+    case = finite_case(seed)
+    cases = [(case.confidence_set(r), case.action_sets(i)) for i, r in enumerate(RADII, start=50)]
+    check_action_selector(solver, cases)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hope_grows_with_the_radius_and_the_last_layer_hopes_for_less(finite_case, seed):
+    case, action_sets = finite_case(seed), finite_case(seed).action_sets()
+    exact = [total(ExactFinite()(case.confidence_set(r), action_sets)) for r in RADII]
+    layer = [total(LastLayer()(case.confidence_set(r), action_sets)) for r in RADII]
+    assert exact == sorted(exact) and layer == sorted(layer)
+    for one, other in zip(layer, exact, strict=True):
+        assert one <= other + 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_at_radius_zero_every_solver_is_greedy(finite_case, seed):
+    case = finite_case(seed)
+    point, action_sets = case.confidence_set(0.0), case.action_sets()
+    greedy = Greedy()(point, action_sets)
+    for solver in (ExactFinite(), LastLayer(), LastLayer(joint=False)):
+        choice = solver(point, action_sets)
+        assert torch.equal(choice.actions, greedy.actions)
+        torch.testing.assert_close(choice.values, greedy.values)
+
+
+def test_separate_hopes_are_the_ucb_of_each_entry_alone(finite_case):
+    case = finite_case(0)
+    confidence_set, action_sets = case.confidence_set(2.0), case.action_sets()
+    choice = LastLayer(joint=False)(confidence_set, action_sets)
+    alone = replace(confidence_set, members=[case.center.representation])
+    for row in range(len(action_sets.tasks)):
+        tasks = action_sets.tasks[row].repeat(5)
+        upper = alone.upper_values(action_sets.candidates[row], tasks)
+        assert int(choice.actions[row]) == int(upper.argmax())
+        assert float(choice.values[row]) == pytest.approx(float(upper.max()), rel=1e-10)
+
+
+def test_relabelling_the_tasks_relabels_the_choice(finite_case):
+    case = finite_case(1)
+    action_sets, confidence_set = case.action_sets(), case.confidence_set(1.0)
+    order = torch.tensor([2, 0, 3, 1])
+    turned = ActionSets(
+        action_sets.candidates[order], action_sets.tasks[order], action_sets.available[order]
+    )
+    one, other = ExactFinite()(confidence_set, action_sets), ExactFinite()(confidence_set, turned)
+    assert torch.equal(one.actions[order], other.actions)
+    torch.testing.assert_close(one.values[order], other.values)
+
+
+def test_norm_bounded_heads_stay_inside_both_constraints(finite_case):
+    case = finite_case(2)
+    bound = float(case.center.heads.norm(dim=1).max()) * 1.05
+    confidence_set = case.confidence_set(5.0, head_norm_bound=bound)
+    choice = LastLayer()(confidence_set, case.action_sets())
+    free = LastLayer()(case.confidence_set(5.0), case.action_sets())
+    assert confidence_set.contains(choice.function, tolerance=1e-6)
+    assert not choice.is_exact
+    assert total(choice) < total(free)
+
+
+def test_a_task_that_stands_too_often_is_answered_but_not_called_exact(finite_case):
+    case = finite_case(0)
+    candidates = torch.cat([case.action_sets(i).candidates[:1] for i in range(7)])
+    action_sets = ActionSets(
+        candidates, torch.zeros(7, dtype=torch.int64), torch.ones(7, 5, dtype=torch.bool)
+    )
+    choice = LastLayer()(case.confidence_set(1.0), action_sets)
+    assert not choice.is_exact
+    assert case.confidence_set(1.0).contains(choice.function)
+
+
+def test_enumeration_refuses_more_than_ten_thousand_tuples(finite_case):
+    case = finite_case(0, num_tasks=6, num_actions=5)
+    with pytest.raises(TooManyTuplesError, match=r"15625 .* at most 10000"):
+        Enumerated(Greedy())(case.confidence_set(1.0), case.action_sets())
+
+
+def test_exact_optimism_says_what_it_needs(finite_case):
+    case = finite_case(0)
+    with pytest.raises(InvalidInputError, match="members"):
+        ExactFinite()(case.confidence_set(1.0, members=None), case.action_sets())

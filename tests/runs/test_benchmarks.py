@@ -1,0 +1,187 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import gfucb
+from gfucb.cli.main import main
+from gfucb.core.errors import InvalidInputError
+from gfucb.environments import ImageBandit, load_digits
+from gfucb.runs import benchmarks as bench
+from gfucb.runs import play
+from gfucb.runs.benchmark_results import QUICK_SIZES, BenchSizes, Ratio, Setting
+
+TINY = replace(
+    QUICK_SIZES, num_tasks=2, num_actions=2, stored_images=6, many_tasks=4, task_rounds=2
+)
+
+
+def test_a_ratio_is_held_against_its_target_in_the_direction_of_its_bound():
+    fast = Ratio("", "", "", above=3.0, below=2.0, target=1.5)
+    assert fast.value == 1.5 and fast.holds
+    assert not replace(fast, above=2.9).holds
+    flat = replace(fast, bound="at most")
+    assert flat.holds and replace(flat, above=2.9).holds and not replace(flat, above=3.1).holds
+    assert replace(fast, target=None).holds is None
+    assert fast.record()["holds"] is True and fast.record()["value"] == 1.5
+
+
+class FakeClock:
+    """Time that passes only when told to."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.time = 0.0
+        monkeypatch.setattr(Setting, "now", lambda setting: self.time)
+
+    def costing(self, method, cost):
+        """`method`, taking cost(its first argument) seconds."""
+
+        def timed(subject, *arguments, **options):
+            self.time += cost(subject)
+            return method(subject, *arguments, **options)
+
+        return timed
+
+
+def test_the_literal_procedure_is_extrapolated_to_200_iterations_without_its_fixed_cost(
+    monkeypatch,
+):
+    clock = FakeClock(monkeypatch)
+    fine_tuning = clock.costing(
+        gfucb.exploration.FineTuning.__call__, lambda tuning: 50 + tuning.iterations
+    )
+    monkeypatch.setattr(gfucb.exploration.FineTuning, "__call__", fine_tuning)
+    monkeypatch.setattr(
+        bench.GFUCB, "decide", clock.costing(gfucb.GFUCB.decide, lambda agent: 0.125)
+    )
+    for ratio in bench.decision(Setting(TINY)):
+        assert ratio.above == pytest.approx(250.0) and ratio.below == 0.125
+        assert ratio.value == pytest.approx(2000.0) and ratio.holds
+        assert "3 iterations timed" in ratio.remark
+
+
+def test_growth_compares_the_rounds_it_names(monkeypatch):
+    clock = FakeClock(monkeypatch)
+    num_rounds = {"decided": 0}
+
+    def cost(agent) -> float:
+        if agent.learner.fit is not bench.SHORT_FIT:
+            num_rounds["decided"] += 1
+        return float(num_rounds["decided"])
+
+    monkeypatch.setattr(bench.GFUCB, "decide", clock.costing(gfucb.GFUCB.decide, cost))
+    sizes = replace(TINY, early_rounds=(2, 4), late_rounds=(5, 7))
+    for ratio in bench.growth(Setting(sizes)):
+        assert ratio.below == 3.0 and ratio.above == 6.0
+        assert not ratio.holds
+
+
+def test_the_runs_of_a_fleet_are_extrapolated_from_those_that_were_timed(monkeypatch):
+    clock = FakeClock(monkeypatch)
+    observe, together = gfucb.GFUCB.observe, bench.BatchedAgents.observe
+    monkeypatch.setattr(bench.GFUCB, "observe", clock.costing(observe, lambda agent: 3.0))
+    monkeypatch.setattr(
+        bench.BatchedAgents, "observe", clock.costing(together, lambda batched: 2.0)
+    )
+    (ratio,) = bench.batched(Setting(replace(TINY, batched_replicas=3, batched_rounds=1)))
+    assert ratio.above == 9.0 and ratio.below == 2.0
+    assert "1 runs timed, 3 extrapolated" in ratio.remark
+
+
+def test_the_memory_of_an_agent_is_what_the_formula_says():
+    """n (input + 16) + 8 M (k^2 + 2 k) + weights + 8 scores, in bytes; see the documents."""
+    num_rounds, agent = 5, gfucb.GFUCB(4, fit=bench.SHORT_FIT)
+    list(play(agent, ImageBandit(load_digits(), num_tasks=4), num_rounds=num_rounds))
+    samples, features = 4 * num_rounds, 128
+    state = agent.state()
+    weights = sum(t.nbytes for name, t in state.items() if name.startswith("module."))
+    counters = sum(state[name].nbytes for name in ("counters", "monitor", "calibration.counts"))
+    expected = samples * (64 + 16) + 8 * 4 * (features**2 + 2 * features) + weights
+    assert sum(t.nbytes for t in state.values()) - counters == expected + 8 * samples
+
+
+def test_the_command_prints_the_table_and_writes_figures_with_provenance(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.delenv("GFUCB_DATA_DIR", raising=False)
+    path = tmp_path / "bench.json"
+    small = ["--num-tasks", "2", "--num-actions", "2", "--task-rounds", "2", "--many-tasks", "4"]
+    main(["bench", "--quick", *small, "--late-rounds", "5", "5", "--json", str(path)])
+    printed = capsys.readouterr().out
+    content = json.loads(path.read_text())
+    names = [ratio["name"] for ratio in content["ratios"]]
+    assert len(names) == len(set(names))
+    assert {"decision", "growth", "tasks", "subset", "catalogue", "batched"} <= set(names)
+    for ratio in content["ratios"]:
+        assert ratio["name"].split()[0] in printed
+        assert ratio["above"] > 0 and ratio["below"] > 0
+        assert ratio["value"] == ratio["above"] / ratio["below"]
+        assert ratio["holds"] is None  # tiny problems say nothing
+    provenance = content["provenance"]
+    assert provenance["threads"] == torch.get_num_threads() == 1
+    assert provenance["device"] and provenance["versions"]["torch"] == torch.__version__
+    assert provenance["sizes"]["num_tasks"] == 2 and provenance["images"] == "random bytes"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "speed"], "unknown measurement 'speed'; the known ones are: catalogue"),
+        (["--device", "abacus"], "device 'abacus' cannot be used"),
+        (["--num-tasks", "0"], "num_tasks must be at least 1"),
+        (["--early-rounds", "5", "3"], "early_rounds must be (first, last)"),
+        (["--literal-iterations", "1"], "between 2 and 200"),
+        (["--json", "nowhere/bench.json"], "there is no directory nowhere"),
+        (["--preset", "demo"], "takes no --preset"),
+    ],
+)
+def test_mistakes_get_a_sentence(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "--quick", *words])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sizes_are_checked_before_anything_is_measured():
+    with pytest.raises(InvalidInputError, match="stored_images"):
+        BenchSizes(stored_images=0)
+
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = sorted((ROOT / "benchmarks").glob("*pu.json"))
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_the_documents_quote_the_committed_figures(path):
+    documents = "".join(document.read_text() for document in (ROOT / "docs").glob("*.md"))
+    for ratio in json.loads(path.read_text())["ratios"]:
+        value = ratio["value"]
+        shown = f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+        assert f"| {ratio['name']} | {shown} |" in documents
+
+
+def test_the_committed_figures_are_of_committed_code_at_full_size():
+    assert COMMITTED
+    for path in COMMITTED:
+        provenance = json.loads(path.read_text())["provenance"]
+        assert not provenance["uncommitted_changes"] and provenance["images"] == "MNIST"
+        sizes = BenchSizes(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in provenance["sizes"].items()
+            }
+        )
+        assert (
+            replace(sizes, batched_replicas=None, batched_rounds=None, batched_alone=2)
+            == BenchSizes()
+        )
+
+
+def test_the_committed_fleet_of_a_gpu_is_that_of_the_claim():
+    content = json.loads((ROOT / "benchmarks" / "gpu.json").read_text())
+    (batched,) = (ratio for ratio in content["ratios"] if ratio["name"] == "batched")
+    assert batched["sizes"] == {"copies": 20, "tasks": 10, "rounds": 600}

@@ -1,0 +1,198 @@
+"""Comparisons, tables, figures and the report."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.runs import (
+    AgentConfig,
+    Comparison,
+    EnvironmentConfig,
+    RunConfig,
+    compare,
+    load_rows,
+    run,
+    summarise,
+)
+from gfucb.runs.plots import action_sets_figure, late_regret, paired_regrets, regret_curves, svg
+from gfucb.runs.report import report_page, write_report
+from gfucb.runs.summary import half_width
+
+AGENTS = ("gfucb", "multitask-greedy", "linucb", "uniform")
+SMALL = Comparison(
+    EnvironmentConfig(num_tasks=3, num_actions=4),
+    tuple(AgentConfig(name=name, fit_steps=3) for name in AGENTS),
+    seeds=(0, 1, 2),
+    num_rounds=8,
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("comparison") / "runs"
+    compare(SMALL, directory, jobs=2)
+    return directory
+
+
+def test_a_comparison_has_a_run_for_each_agent_and_seed(runs):
+    rows = load_rows(runs)
+    assert len(rows) == 4 * 3 * 8
+    assert set(rows["agent"]) == set(AGENTS)
+    assert (runs / "gfucb" / "seed=2" / "rows.csv").exists()
+
+
+def test_comparing_again_runs_nothing_and_other_settings_are_refused(runs):
+    before = {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
+    compare(SMALL, runs)
+    with pytest.raises(RunDirectoryError, match="num_rounds = 8, not 9"):
+        compare(replace(SMALL, num_rounds=9), runs)
+    assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
+
+
+def test_the_summary_is_what_one_computes_by_hand(runs):
+    table, rows = summarise(runs).set_index("agent"), load_rows(runs)
+    finals = {
+        agent: np.array(
+            [rows[(rows.agent == agent) & (rows.seed == seed)].regret.sum() for seed in range(3)]
+        )
+        for agent in AGENTS
+    }
+    for agent in AGENTS:
+        own = finals[agent]
+        assert table.loc[agent, "regret"] == pytest.approx(own.mean())
+        expected = 4.302652729911275 * own.std(ddof=1) / np.sqrt(3)  # t quantile, 2 degrees
+        assert table.loc[agent, "regret_half_width"] == pytest.approx(expected)
+        difference = own - finals["gfucb"]
+        assert table.loc[agent, "versus_reference"] == pytest.approx(difference.mean())
+        late = rows[(rows.agent == agent) & (rows["round"] > 6)].regret.mean()
+        assert table.loc[agent, "late_regret"] == pytest.approx(late)
+    assert list(summarise(runs)["regret"]) == sorted(summarise(runs)["regret"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"seeds": (1, 1)}, "seeds"), ({"seeds": ()}, "seeds"), ({"agents": ()}, "agents")],
+)
+def test_a_comparison_needs_agents_and_seeds_each_once(changes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        replace(SMALL, **changes)
+
+
+def test_runs_of_different_length_are_not_mixed(tmp_path):
+    for num_rounds in (3, 4):
+        config = RunConfig(SMALL.environment, AgentConfig(name="uniform"), num_rounds)
+        for _ in run(config, tmp_path / str(num_rounds)):
+            pass
+    with pytest.raises(RunDirectoryError, match="another environment or length"):
+        load_rows(tmp_path)
+
+
+def test_one_seed_has_no_interval():
+    assert np.isnan(half_width(np.array([1.0])))
+
+
+def test_folders_without_runs_say_so(tmp_path):
+    with pytest.raises(RunDirectoryError, match="no directory"):
+        summarise(tmp_path / "nowhere")
+    with pytest.raises(RunDirectoryError, match="no runs"):
+        summarise(tmp_path)
+
+
+def test_figures_have_labels_units_and_a_curve_for_each_agent(runs):
+    rows = load_rows(runs)
+    curves = regret_curves(rows).axes[0]
+    assert curves.get_xlabel() == "round"
+    assert "cumulative regret" in curves.get_ylabel()
+    assert len(curves.lines) == 4 and len(curves.collections) == 4
+    names = [text.get_text() for text in curves.texts]
+    assert any(name.startswith("GFUCB") for name in names) and len(names) == 4
+    late = late_regret(rows).axes[0]
+    assert late.get_yscale() == "log"
+    paired = paired_regrets(rows).axes[0]
+    assert len(paired.get_yticklabels()) == 4
+
+
+def test_curves_are_drawn_from_the_rows(runs):
+    rows = load_rows(runs)
+    line = max(regret_curves(rows).axes[0].lines, key=lambda drawn: drawn.get_linewidth())
+    expected = rows[rows.agent == "gfucb"].groupby("round").cumulative_regret.mean()
+    np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_one_seed_can_be_drawn_without_a_band(runs):
+    rows = load_rows(runs)
+    axes = regret_curves(rows[rows.seed == 0]).axes[0]
+    assert len(axes.lines) == 4 and len(axes.collections) == 0
+
+
+def test_the_same_rows_give_the_same_picture(runs):
+    rows = load_rows(runs)
+    assert svg(regret_curves(rows)) == svg(regret_curves(rows))
+
+
+class Links(HTMLParser):
+    """Collects what a page would load, and checks that its tags are balanced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.loads += [v for k, v in values.items() if k in ("src", "href", "xlink:href") and v]
+        if tag not in ("meta", "br", "img", "link"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.loads += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_one_page_that_loads_nothing(runs):
+    page = write_report(runs).read_text()
+    parser = Links()
+    parser.feed(page)
+    assert parser.open == []
+    assert all(link.startswith(("#", "data:")) for link in parser.loads)
+    assert page.count("<svg") == 4 and "<script" not in page
+    for name in ("GFUCB", "multitask greedy", "LinUCB per task", "uniform"):
+        assert name in page
+
+
+def test_the_report_shows_the_numbers_of_the_table(runs):
+    page, table = report_page(runs), summarise(runs)
+    for line in table.to_dict("records"):
+        shown = f"{line['regret']:.2f} ± {line['regret_half_width']:.2f}"
+        assert shown in page
+    assert re.search(r"commit <code>[0-9a-f]{12}|commit <code>unknown", page)
+
+
+def test_the_report_does_not_claim_what_the_seeds_cannot_tell():
+    from gfucb.runs.report import lead
+
+    table = pd.DataFrame(
+        {
+            "agent": ["gfucb", "linucb", "multitask-greedy"],
+            "regret": [1.0, 2.0, 1.1],
+            "versus_reference": [0.0, 1.0, 0.1],
+            "versus_reference_half_width": [0.0, 0.2, 0.5],
+        }
+    )
+    text = lead(table, {"num_tasks": 3}, 10)
+    assert "50% less than LinUCB per task." in text
+    assert "9% less than multitask greedy, which these seeds cannot tell from zero." in text
+
+
+def test_a_menu_can_be_looked_at():
+    from gfucb.environments import ImageBandit, load_digits
+
+    figure = action_sets_figure(ImageBandit(load_digits(), num_tasks=4, num_actions=6).round(1))
+    assert len(figure.axes) == 3 * 6

@@ -1,0 +1,185 @@
+"""Run directories: never overwritten, resumed exactly."""
+
+import json
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+from killing import kill_midway
+
+from gfucb.core.checkpoint import read_state
+from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
+from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig, run, store
+from gfucb.runs.comparison import run_to_end
+
+WORLD = EnvironmentConfig(num_tasks=3, num_actions=4)
+QUICK = RunConfig(WORLD, AgentConfig(fit_steps=3), num_rounds=12, seed=3)
+AGENTS = ["gfucb", "multitask-eps-greedy", "independent-eps-greedy", "linucb", "uniform"]
+
+
+def finish(config: RunConfig, directory) -> bytes:
+    for _ in run(config, directory):
+        pass
+    return (directory / "rows.csv").read_bytes()
+
+
+def test_a_run_folder_holds_config_provenance_and_a_row_for_each_round(tmp_path):
+    rows = list(run(QUICK, tmp_path / "run"))
+    assert [row["round"] for row in rows] == list(range(1, 13))
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "config.json",
+        "provenance.json",
+        "rows.csv",
+    ]
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["seed"] == 3 and config["environment"]["num_tasks"] == 3
+    provenance = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    assert provenance["finished"] and provenance["cpu_seconds"] > 0
+    assert {"torch", "numpy"} <= provenance["versions"].keys()
+    assert {"commit", "uncommitted_changes", "python", "device"} <= provenance.keys()
+    written = store.read_rows(tmp_path / "run")
+    assert [float(row["regret"]) for row in written] == [row["regret"] for row in rows]
+
+
+def test_cumulative_regret_adds_up(tmp_path):
+    total = 0.0
+    for row in run(QUICK, tmp_path / "run"):
+        total += row["regret"]
+        assert row["cumulative_regret"] == pytest.approx(total)
+
+
+def test_the_same_config_gives_the_same_bytes_and_another_seed_others(tmp_path):
+    first = finish(QUICK, tmp_path / "1")
+    assert finish(QUICK, tmp_path / "2") == first
+    assert finish(replace(QUICK, seed=4), tmp_path / "3") != first
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("stop_after", [1, 7])
+def test_resumed_equals_uninterrupted_byte_for_byte(tmp_path, agent, stop_after):
+    config = replace(QUICK, agent=replace(QUICK.agent, name=agent))
+    whole = finish(config, tmp_path / "whole")
+    interrupted = run(config, tmp_path / "parts")
+    list(islice(interrupted, stop_after))
+    interrupted.close()
+    assert finish(config, tmp_path / "parts") == whole
+
+
+def test_a_kill_while_a_row_is_being_written_is_forgotten(tmp_path):
+    whole = finish(QUICK, tmp_path / "whole")
+    interrupted = run(QUICK, tmp_path / "parts")
+    list(islice(interrupted, 5))
+    interrupted.close()
+    with (tmp_path / "parts" / "rows.csv").open("a") as file:
+        file.write("6,0.12")  # torn
+    assert finish(QUICK, tmp_path / "parts") == whole
+
+
+def test_a_kill_between_row_and_checkpoint_is_played_again(tmp_path, monkeypatch):
+    whole = finish(QUICK, tmp_path / "whole")
+    monkeypatch.setattr(store, "CHECKPOINT_SHARE", -1.0)  # after the first, none
+    interrupted = run(QUICK, tmp_path / "parts")
+    list(islice(interrupted, 6))
+    interrupted.close()
+    assert finish(QUICK, tmp_path / "parts") == whole
+
+
+def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
+    config = replace(QUICK, num_rounds=60, agent=replace(QUICK.agent, fit_steps=20))
+    script = (
+        "import torch; torch.set_num_threads(1)\n"
+        "from gfucb.runs import *\n"
+        "from pathlib import Path\n"
+        f"config = {config!r}\n"
+        f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
+    )
+    kill_midway(script, tmp_path / "killed")
+    assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
+    assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
+
+
+def test_rows_that_do_not_belong_to_the_checkpoint_are_an_error(tmp_path, monkeypatch):
+    # A checkpoint after every round, however slow the disk: rounds are short here.
+    monkeypatch.setattr("gfucb.runs.store.CHECKPOINT_SHARE", 1.0)
+    interrupted = run(QUICK, tmp_path / "run")
+    list(islice(interrupted, 6))
+    interrupted.close()
+    rows = tmp_path / "run" / "rows.csv"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:4]))
+    with pytest.raises(RunDirectoryError, match="rows of 3 rounds but the checkpoint"):
+        finish(QUICK, tmp_path / "run")
+    rows.unlink()
+    with pytest.raises(RunDirectoryError, match="rows of 0 rounds"):
+        finish(QUICK, tmp_path / "run")
+
+
+def test_two_processes_cannot_write_one_run(tmp_path):
+    first = run(QUICK, tmp_path / "run")
+    next(first)
+    with pytest.raises(RunDirectoryError, match="another process"):
+        next(run(QUICK, tmp_path / "run"))
+    first.close()
+    finish(QUICK, tmp_path / "run")
+
+
+def test_a_resumed_run_counts_all_its_seconds_and_says_that_it_was_resumed(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    list(islice(interrupted, 5))
+    interrupted.close()
+    _, facts = read_state(tmp_path / "run" / "checkpoint.safetensors")
+    finish(QUICK, tmp_path / "run")
+    provenance = store.read_provenance(tmp_path / "run")
+    assert provenance["cpu_seconds"] > float(facts["cpu_seconds"]) > 0
+    assert [row["after_round"] for row in provenance["resumed"]] == [int(facts["round"])]
+    assert "commit" in provenance["resumed"][0]
+
+
+def test_a_run_killed_after_its_last_checkpoint_still_knows_its_regret(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    rows = list(islice(interrupted, 12))
+    interrupted.close()
+    assert run_to_end(QUICK, tmp_path / "run", None) == rows[-1]["cumulative_regret"]
+
+
+def test_a_finished_run_is_never_overwritten(tmp_path):
+    before = finish(QUICK, tmp_path / "run")
+    with pytest.raises(RunDirectoryError, match="never overwritten"):
+        finish(QUICK, tmp_path / "run")
+    assert (tmp_path / "run" / "rows.csv").read_bytes() == before
+
+
+def test_a_folder_with_another_run_is_refused_and_the_difference_named(tmp_path):
+    finish(QUICK, tmp_path / "run")
+    other = replace(QUICK, environment=replace(WORLD, noise_scale=0.2))
+    with pytest.raises(RunDirectoryError, match=r"environment.noise_scale = 0.1, not 0.2"):
+        finish(other, tmp_path / "run")
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path):
+    (tmp_path / "letters.txt").write_text("dear")
+    with pytest.raises(RunDirectoryError, match="no run directory"):
+        finish(QUICK, tmp_path)
+    assert (tmp_path / "letters.txt").read_text() == "dear"
+
+
+def test_a_torn_checkpoint_is_an_error_not_a_guess(tmp_path):
+    interrupted = run(QUICK, tmp_path / "run")
+    list(islice(interrupted, 3))
+    interrupted.close()
+    checkpoint = tmp_path / "run" / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:200])
+    with pytest.raises(SavedStateError, match="torn"):
+        finish(QUICK, tmp_path / "run")
+
+
+def test_a_kill_while_the_folder_is_opened_does_not_block_it(tmp_path):
+    (tmp_path / "provenance.json").write_text("{}")
+    (tmp_path / "config.json.partial").write_text("{")
+    finish(QUICK, tmp_path)
+
+
+def test_an_unknown_agent_lists_the_known_ones_and_leaves_no_folder(tmp_path):
+    config = RunConfig(WORLD, AgentConfig(name="ucb1"))
+    with pytest.raises(UnknownNameError, match=r"'ucb1'.*gfucb.*linucb.*uniform"):
+        finish(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
