@@ -1,0 +1,95 @@
+"""Rules for the sources that a linter does not know: vocabulary, sizes, randomness, departures."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "gfucb"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+PROGRAMS = [
+    *SOURCES,
+    *sorted((ROOT / "tests").rglob("*.py")),
+    *sorted((ROOT / "benchmarks").rglob("*.py")),
+    *sorted((ROOT / "scripts").rglob("*.py")),
+]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+LONGEST_FILE = 350
+LONGEST_FUNCTION = 60
+
+# Words with a standard term of the field in their place. They also count as parts of names.
+PRIVATE_WORDS = (
+    "doors?|rooms?|menus?|promise[sd]?|hope[sd]?|hopeful|hoping|lots|surprises?|stale|told|"
+    "also_told|news|belie(?:f|fs|ve|ved|ves)|unlearned|fleets?|lockstep|disband(?:ed|s)?|"
+    "referees?|pieces?|signed|makers?|folders?|worlds?|waves?|guess(?:es)?|recorded|TaskRows|"
+    "StageMemory|trust(?:ed|s)?|copies|entered|places?|played|entry|entries"
+)
+FORBIDDEN = re.compile(rf"(?<![A-Za-z])(?:{PRIVATE_WORDS}|by lot)(?![A-Za-z])", re.IGNORECASE)
+
+# (file or folder, pattern of the allowed words, why they are the right words there).
+ALLOWED: list[tuple[str, str, str]] = []
+
+
+@pytest.mark.parametrize(
+    "path", [*SOURCES, *DOCUMENTS], ids=lambda p: p.relative_to(ROOT).as_posix()
+)
+def test_the_vocabulary_is_that_of_the_field(path):
+    name = path.relative_to(ROOT).as_posix()
+    allowed = [
+        re.compile(pattern, re.IGNORECASE)
+        for place, pattern, _ in ALLOWED
+        if name.startswith(place)
+    ]
+    found = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        kept = line
+        for pattern in allowed:
+            kept = pattern.sub("", kept)
+        found += [f"{number}: {match.group()}" for match in FORBIDDEN.finditer(kept)]
+    assert not found, f"{name} uses words of a private vocabulary: {found}"
+
+
+def test_every_exception_to_the_vocabulary_is_still_needed():
+    for place, pattern, reason in ALLOWED:
+        assert reason
+        start = ROOT / place
+        files = [p for p in [*SOURCES, *DOCUMENTS] if p == start or start in p.parents]
+        used = any(re.search(pattern, path.read_text(), re.IGNORECASE) for path in files)
+        assert used, f"no file of {place} contains {pattern!r}: remove the exception"
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_files_and_functions_are_short(path):
+    text = path.read_text()
+    assert text.count("\n") <= LONGEST_FILE
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno + 1 > LONGEST_FUNCTION
+    ]
+    assert not long
+
+
+def test_no_global_randomness_and_no_pickle_in_the_package():
+    forbidden = re.compile(
+        r"torch\.manual_seed|np\.random\.|random\.seed\(|torch\.load\(|pickle|"
+        r"torch\.(rand|randn|randint|randperm)\((?![^#\n]*generator)"
+    )
+    for path in SOURCES:
+        # A call may span lines: join them before looking for its generator.
+        text = re.sub(r"\(\s*\n\s*", "(", path.read_text())
+        text = re.sub(r",\s*\n\s*", ", ", text)
+        found = [m.group() for m in forbidden.finditer(text)]
+        assert not found, f"{path}: {found}"
+
+
+def test_module_names_are_unique_within_the_package():
+    """Two modules of one name in different packages are easy to confuse in an editor."""
+    expected_twice = {"__init__", "gfucb", "baselines", "sweep", "analysis", "plots"}
+    names = [path.stem for path in SOURCES if path.stem not in expected_twice]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    assert not twice
