@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.exploration.joint_choice import choose_jointly
 
 
@@ -54,7 +55,7 @@ def test_the_joint_choice_equals_trying_every_tuple(
 
 
 def test_separate_choices_are_not_the_joint_one():
-    """Two groups that gamble together are worth less than twice one that gambles alone."""
+    """Two groups that both explore share one radius, so the second adds a smaller bonus."""
     means = np.array([[1.0, 0.0]] * 2)
     widths = np.array([[0.0, 1.2]] * 2)
     alone = choose_jointly(means[:1], widths[:1], 1.0)
@@ -86,3 +87,31 @@ def test_the_units_of_rewards_do_not_matter(unit):
         plain = choose_jointly(means, widths, 1.0)
         scaled = choose_jointly(unit * means, widths, unit**2)
         assert plain.options.tolist() == scaled.options.tolist()
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("mean", "width"),
+    [(np.nan, 1.0), (np.inf, 1.0), (0.0, np.nan), (0.0, np.inf), (0.0, -1.0)],
+)
+def test_means_and_widths_that_are_not_finite_are_refused(groups, mean, width):
+    means, widths = np.zeros((groups, 3)), np.ones((groups, 3))
+    means[:, 1], widths[:, 1] = mean, width
+    with pytest.raises(InvalidInputError, match="finite"):
+        choose_jointly(means, widths, 1.0)
+
+
+def test_sums_of_means_that_overflow_are_refused():
+    with pytest.raises(InvalidInputError, match="finite"):
+        choose_jointly(np.full((5, 2), 1e308), np.ones((5, 2)), 1.0)
+
+
+def test_a_radius_that_overflows_the_widths_is_refused():
+    with pytest.raises(InvalidInputError, match="finite"):
+        choose_jointly(np.zeros((2, 2)), np.full((2, 2), 1e200), 1e200)
+
+
+def test_widths_of_unavailable_options_do_not_matter():
+    means = np.array([[0.0, -np.inf], [0.0, 1.0]])
+    widths = np.array([[1.0, np.nan], [1.0, 1.0]])
+    assert choose_jointly(means, widths, 1.0).options.tolist() == [0, 1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
+
 # With more rows than these for a task on average, a matrix product a task is cheaper than outer
 # products, which take a matrix a row.
 FEW_ROWS = 4
@@ -46,7 +48,13 @@ def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = T
     """
     eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
     if is_checked:
-        return torch.linalg.cholesky(grams + ridge * eye)
+        try:
+            return torch.linalg.cholesky(grams + ridge * eye)
+        except torch.linalg.LinAlgError as error:
+            raise InvalidInputError(
+                "the Gram matrix of the features plus ridge is not positive definite in float64; "
+                "features or inputs are too large, not finite, or the ridge is too small for them"
+            ) from error
     factor, failures = torch.linalg.cholesky_ex(grams + ridge * eye)
     return factor.masked_fill((failures != 0)[..., None, None], torch.nan)
 

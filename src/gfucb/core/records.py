@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import Representation, features_of
 from gfucb.core.linalg import first_best
 
@@ -162,11 +163,23 @@ class Selection:
     prediction: Prediction | None = None
     representation_widths: Tensor | None = None
 
+    def __post_init__(self) -> None:
+        require_finite_values(self.values)
+
     @property
     def violation(self) -> float:
         """By how much the constraint is broken, relative to the squared radius."""
         excess = max(0.0, self.squared_distance - self.squared_radius)
         return excess / self.squared_radius if self.squared_radius > 0 else excess
+
+
+def require_finite_values(values: Tensor) -> None:
+    """Refuse predicted or optimistic values that are NaN or infinite."""
+    if not bool(values.isfinite().all()):
+        raise InvalidInputError(
+            "the values of the chosen actions are not finite; "
+            "rewards or inputs are too large, or the fit has diverged"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,20 +1,20 @@
-"""The joint choice over tasks.
+"""The joint choice of one action for each task under one shared radius.
 
-Take one option from each group, to maximise
+Choose one option c_g in each group g to maximise
 
-    sum_g mean[g, c_g] + sqrt(squared_radius * sum_g squared_width[g, c_g]),
+    sum_g mean[g, c_g] + sqrt(squared_radius * sum_g squared_width[g, c_g])
 
-without listing the product of all groups. The square root ties the groups together through
-one number only, the sum of squared widths, and that makes the problem small:
+without listing the product of all groups. The square root couples the groups only through the
+sum of squared widths, so branch and bound is fast:
 
 1. *Bound.* sqrt(z) = min_s z/(2s) + s/2, so for every s > 0 the value of every tuple is at most
    D(s) = s/2 + sum_g max_c (mean + squared_radius * squared_width / (2s)), which separates over
-   groups. D is minimised over the one number s.
-2. *Incumbent.* The tuple that attains D(s), improved by single changes.
-3. *Elimination.* An option whose own bound falls below the incumbent is in no best tuple.
-4. *Fronts.* The remaining options are combined group by group, keeping only partial sums
-   (mean, squared width) that are neither dominated nor bounded away. What is left at the end
-   is exact.
+   groups. D is minimised over the scalar s.
+2. *Incumbent.* The tuple that attains D(s), improved by changes of one option at a time.
+3. *Elimination.* An option whose bound is below the incumbent's value is in no best tuple.
+4. *Fronts.* The remaining options are combined group by group. Only partial sums
+   (mean, squared width) that are not dominated and whose bound exceeds the incumbent's value
+   remain. The best complete sum is the exact maximum.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gfucb.core.errors import InvalidInputError
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# Partial sums kept in step 4 before exactness is given up (never seen outside built cases).
+# With more partial sums than this in step 4, the incumbent is returned as not exact. Only
+# constructed examples exceed it.
 LARGEST_FRONT = 100_000
 ROUNDING = 1e-12
-MOST_SCALES = 30
+MAX_SCALES = 30
 
 
 @dataclass(frozen=True)
 class JointChoice:
-    """The options taken, their value, and whether no tuple can have a larger one."""
+    """The chosen options, their value, and whether the value is proven to be the maximum."""
 
     options: Indices  # [group]
     value: float
@@ -46,16 +49,20 @@ class JointChoice:
 def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float) -> JointChoice:
     """Solve the problem above for means and squared widths [group, option].
 
-    An option with a mean of minus infinity does not exist; every group has one that does.
+    An option with a mean of minus infinity is not available; every group has an available one.
+
+    Raises:
+        InvalidInputError: a mean or a squared width of an available option is not finite, or
+            their sums overflow.
     """
-    widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
+    with np.errstate(over="ignore", invalid="ignore"):  # `_magnitude` refuses the result
+        widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
+    magnitude = _magnitude(means, widths)
     if len(means) == 1:
         values = means + np.sqrt(widths)
         best = _first_best(values, ROUNDING * float(np.abs(values.max())))
         return JointChoice(best, float(values[0, best[0]]), is_exact=True)
-    # Differences below this share of the numbers at hand are rounding.
-    size = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means)).max(1).sum()
-    tolerance = ROUNDING * float(size + np.sqrt(widths.max(1).sum()))
+    tolerance = ROUNDING * magnitude  # smaller differences are rounding errors
     scale = _best_scale(means, widths)
     scores = means + _over(widths, 2 * scale)
     incumbent, value = _improve(means, widths, _first_best(scores, tolerance), tolerance)
@@ -72,27 +79,41 @@ def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float)
     return found if found.value > value else JointChoice(incumbent, value, is_exact=True)
 
 
+def _magnitude(means: Floats, widths: Floats) -> float:
+    """An upper bound of the absolute value of every tuple; an error if it is not finite."""
+    sizes = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means))
+    with np.errstate(over="ignore", invalid="ignore"):
+        magnitude = float(sizes.max(1).sum() + np.sqrt(widths.max(1).sum()))
+    # max propagates NaN and infinity; a negative width is visible only in the minimum.
+    if not (np.isfinite(magnitude) and widths.min() >= 0):
+        raise InvalidInputError(
+            "predicted values and squared widths must be finite, widths not negative, and their "
+            "sums representable; rewards or inputs are too large, or the fit has diverged"
+        )
+    return magnitude
+
+
 def _first_best(scores: Floats, tolerance: float) -> Indices:
-    """The first option of each group that is as good as its best but for rounding."""
+    """The first option of each group whose score equals the best up to rounding."""
     return (scores >= scores.max(1, keepdims=True) - tolerance).argmax(1)
 
 
 def _over(widths: Floats, scale: float) -> Floats:
-    """Widths over a scale; at scale zero all widths are zero and so is the quotient."""
+    """Widths divided by a scale; zero at scale zero, where all widths are zero."""
     return widths / scale if scale > 0 else np.zeros_like(widths)
 
 
 def _best_scale(means: Floats, widths: Floats) -> float:
-    """An s at which D(s) is least or close to it: any s gives a bound, and the rest is exact.
+    """An s close to the minimiser of D(s). Every s gives a valid bound, so it need not be exact.
 
-    D is convex in 1/s, and flat where s^2 is the sum of the widths of the options that attain it;
-    that sum grows as s falls, so the two meet between brackets.
+    D is convex in 1/s, and stationary where s^2 equals the sum of the widths of the options that
+    attain D(s). That sum decreases in s, so the stationary point lies between the brackets.
     """
     high = float(np.sqrt(widths.max(1).sum()))
-    # A group may have an option without width; a useful scale is still positive.
+    # The smallest sum of widths can be zero; the scale must be positive.
     low = max(float(np.sqrt(widths.min(1).sum())), 1e-6 * high)
     groups, scale = np.arange(len(means)), high
-    for _ in range(MOST_SCALES):
+    for _ in range(MAX_SCALES):
         if high <= low * (1 + 1e-6):
             break
         taken = (means + widths / (2 * scale)).argmax(1)
@@ -107,9 +128,13 @@ def _best_scale(means: Floats, widths: Floats) -> float:
 def _improve(
     means: Floats, widths: Floats, options: Indices, tolerance: float
 ) -> tuple[Indices, float]:
-    """Make the best single change while there is one; return the options and their value."""
+    """Apply the best change of one option while it helps; return the options and their value.
+
+    Every change increases the value by more than rounding. The number of changes is bounded all
+    the same: an incumbent that could be improved further only makes elimination weaker.
+    """
     groups = np.arange(len(options))
-    while True:
+    for _ in range(means.size):
         mean, width = means[groups, options], widths[groups, options]
         other_means = mean.sum() - mean
         other_widths = np.maximum(width.sum() - width, 0.0)
@@ -117,35 +142,38 @@ def _improve(
         value = float(mean.sum() + np.sqrt(width.sum()))
         group, option = np.unravel_index(values.argmax(), values.shape)
         if values[group, option] <= value + tolerance:
-            return options, value
+            break
         options = options.copy()
         options[group] = option
+    mean, width = means[groups, options], widths[groups, options]
+    return options, float(mean.sum() + np.sqrt(width.sum()))
 
 
 def _best_on_fronts(
     means: Floats, widths: Floats, scores: Floats, scale: float, promising: Mask, to_beat: float
 ) -> JointChoice | None:
-    """Best tuple of promising options with a value above `to_beat`.
+    """The best tuple of promising options with a value above `to_beat`.
 
-    Its value is minus infinity if there is none; None if the fronts grow too large.
+    Its value is minus infinity if there is no such tuple. The result is None if a front exceeds
+    `LARGEST_FRONT`.
     """
     nothing = JointChoice(np.zeros(len(means), dtype=np.intp), -np.inf, is_exact=True)
     num_promising = promising.sum(1)
     if (num_promising == 0).any():
         return nothing
-    # Groups with one promising option are decided; with many groups, most are.
+    # A group with one promising option is decided. With many groups most are.
     decided, undecided = np.flatnonzero(num_promising == 1), np.flatnonzero(num_promising > 1)
     taken = promising.argmax(1)
     sums = means[decided, taken[decided]].sum(keepdims=True)
     spreads = widths[decided, taken[decided]].sum(keepdims=True)
     best_scores = scores[undecided].max(1)
-    bonuses = best_scores.sum() - best_scores.cumsum()  # of the groups still to come
+    remaining = best_scores.sum() - best_scores.cumsum()  # bound of the groups not yet combined
     history: list[tuple[Indices, Indices]] = []
-    for group, bonus_scale in zip(undecided, bonuses, strict=True):
+    for group, rest in zip(undecided, remaining, strict=True):
         options = np.flatnonzero(promising[group])
         new_sums = (sums[:, None] + means[group, options]).ravel()
         new_spreads = (spreads[:, None] + widths[group, options]).ravel()
-        bounds = new_sums + _over(new_spreads, 2 * scale) + scale / 2 + bonus_scale
+        bounds = new_sums + _over(new_spreads, 2 * scale) + scale / 2 + rest
         alive = np.flatnonzero(bounds > to_beat)
         alive = alive[_undominated(new_sums[alive], new_spreads[alive])]
         if len(alive) == 0:
@@ -164,7 +192,7 @@ def _best_on_fronts(
 
 
 def _undominated(sums: Floats, spreads: Floats) -> Indices:
-    """Indices of points no other point is at least as good as in both coordinates."""
+    """Indices of the points that no other point equals or exceeds in both coordinates."""
     order = np.lexsort((-spreads, -sums))
     best_before = np.concatenate([[-np.inf], np.maximum.accumulate(spreads[order])[:-1]])
     return order[spreads[order] > best_before]

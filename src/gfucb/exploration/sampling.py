@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import ActionSets, Selection, require_finite_values
 from gfucb.exploration.greedy import Greedy
 from gfucb.exploration.last_layer import prediction_of
 from gfucb.models import ConfidenceSet
@@ -97,6 +97,7 @@ class InverseGap:
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
         """Draw an action in each entry; bonuses are the estimates."""
         values = action_sets.values_of(confidence_set.center)
+        require_finite_values(values)
         chances = self.probabilities(confidence_set, action_sets, values).cpu()
         generator = generator_of(self.seed, "squarecb", confidence_set, action_sets)
         actions = torch.multinomial(chances, 1, generator=generator).to(values.device)
