@@ -21,7 +21,7 @@ import torch
 
 import gfucb
 from gfucb.environments import TabularMDPs, tabular_mdps
-from gfucb.runs.episodic_loop import play_episodes
+from gfucb.runs.loop import play
 from gfucb.runs.store import provenance_now
 
 STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 1.0
@@ -98,7 +98,7 @@ def time_ours(environment: TabularMDPs, episodes: int, growth: float) -> tuple[f
         replan_growth=growth,
     )
     begin = time.process_time()
-    rows = list(play_episodes(agent, environment, num_episodes=episodes))
+    rows = list(play(agent, environment, num_rounds=episodes))
     return time.process_time() - begin, float(rows[-1]["cumulative_regret"]) / episodes
 
 

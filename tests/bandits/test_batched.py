@@ -11,8 +11,7 @@ from gfucb.core.random import random_stream
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.estimation import LogRadius
 from gfucb.models.nn.networks import default_network
-from gfucb.runs.batched_loop import run_batched
-from gfucb.runs.loop import play
+from gfucb.runs.loop import play, play_batched
 
 SEEDS = (0, 1, 2)
 QUICK = VariableProjection(steps=8, batch_size=64)
@@ -43,7 +42,7 @@ def environments() -> list[ImageBandit]:
 )
 def test_copies_decide_and_learn_as_they_would_alone(options):
     batched = BatchedAgents([make(seed, **options) for seed in SEEDS])
-    together = list(run_batched(batched, environments(), num_rounds=25))
+    together = list(play_batched(batched, environments(), num_rounds=25))
     for copy, (seed, environment) in enumerate(zip(SEEDS, environments(), strict=True)):
         alone = make(seed, **options)
         rows = list(play(alone, environment, num_rounds=25))
@@ -62,7 +61,7 @@ def test_copies_decide_and_learn_as_they_would_alone(options):
 
 def test_disbanded_agents_go_on_alone():
     batched = BatchedAgents([make(seed) for seed in SEEDS])
-    list(run_batched(batched, environments(), num_rounds=6))
+    list(play_batched(batched, environments(), num_rounds=6))
     agents = batched.unbatch()
     rows = list(play(agents[1], environments()[1], num_rounds=12, rounds_done=6))
     alone = list(play(make(1), environments()[1], num_rounds=12))[6:]
@@ -138,17 +137,17 @@ def test_groups_of_a_world_and_their_lots_are_those_of_grouped_agents():
     seeds = [random_stream(s, "group", g).initial_seed() for s in SEEDS for g in range(2)]
     explorers = [alone(2, seed) for seed in seeds]
     batched = BatchedAgents([explorer.agent for explorer in explorers])
-    together = run_batched(batched, environments(), num_rounds=12, explorers=explorers)
+    together = play_batched(batched, environments(), num_rounds=12, explorers=explorers)
     for index, rows in enumerate(together):
         for environment, row in enumerate(rows):
             for name in ("regret", "reward", "cumulative_regret", "fits"):
                 assert row[name] == pytest.approx(expected[environment][index][name], abs=1e-12)
 
 
-def test_copies_that_do_not_fit_the_worlds_are_refused():
+def test_replicas_that_do_not_fit_the_environments_are_refused():
     batched = BatchedAgents([make(seed) for seed in SEEDS])
-    with pytest.raises(InvalidInputError, match="3 copies of 4 tasks cannot play 2 environments"):
-        next(run_batched(batched, environments()[:2], num_rounds=1))
+    with pytest.raises(InvalidInputError, match="3 replicas of 4 tasks cannot play 2 environments"):
+        next(play_batched(batched, environments()[:2], num_rounds=1))
 
 
 def test_a_fleet_chooses_only_what_is_available():

@@ -14,7 +14,7 @@ from gfucb.environments.gymnasium import (
     register_environments,
 )
 from gfucb.models.nn.actionwise import Actionwise
-from gfucb.runs.episodic_loop import play_episodes
+from gfucb.runs.loop import play
 
 
 def lakes(horizon=12, seed=0):
@@ -26,7 +26,7 @@ def lakes(horizon=12, seed=0):
 def test_a_frozen_lake_is_learned_by_two_tasks_at_once():
     environment = lakes(horizon=4)
     agent = gfucb.episodic.lsvi_ucb(environment.num_tasks, environment.horizon)
-    rows = list(play_episodes(agent, environment, num_episodes=60))
+    rows = list(play(agent, environment, num_rounds=60))
     assert "regret" not in rows[0]
     assert np.mean([row["reward"] for row in rows[-10:]]) == 1.0
     assert np.mean([row["reward"] for row in rows[:5]]) < 1.0
@@ -51,7 +51,7 @@ def test_cart_pole_is_learned_from_falling():
         value_range=(0.0, 15.0),
         reward_range=(0.0, 1.0),
     )
-    returns = [row["reward"] for row in play_episodes(agent, environment, num_episodes=50)]
+    returns = [row["reward"] for row in play(agent, environment, num_rounds=50)]
     # The same push at every step lets the pole fall after nine or ten.
     assert np.mean(returns[:3]) < 11
     assert np.mean(returns[-15:]) > 13.5
@@ -116,7 +116,7 @@ def test_ours_and_theirs_meet():
     made = [gymnasium.make("gfucb/Lock-v0", horizon=3, num_tasks=2, task=i) for i in range(2)]
     environment = GymnasiumMDPs(made, horizon=3)
     agent = gfucb.episodic.lsvi_ucb(2, 3)
-    rewards = [row["reward"] for row in play_episodes(agent, environment, num_episodes=40)]
+    rewards = [row["reward"] for row in play(agent, environment, num_rounds=40)]
     assert np.mean(rewards[-20:]) > 0.3
 
 

@@ -21,7 +21,7 @@ from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.environments import finite_bandit, linear_mdps, tabular_lock, tabular_mdps
 from gfucb.episodic import LSVIUCB, UCBVI, IndependentEpisodicAgents
 from gfucb.models import IdentityRepresentation
-from gfucb.runs.episodic_loop import play_episode, play_episodes
+from gfucb.runs.loop import play, play_episode
 
 ONE_HOT = FiniteClass([IdentityRepresentation()])
 BACKUPS = ["pointwise", "literal", "joint", "randomised"]
@@ -179,8 +179,8 @@ def test_a_known_representation_makes_tasks_strangers():
     alone = gfucb.episodic.IndependentEpisodicAgents(
         3, lambda seed: gfucb.episodic.lsvi_ucb(1, 2, replan="every")
     )
-    one = list(play_episodes(together, environment, num_episodes=12, reads_truth=True))
-    other = list(play_episodes(alone, environment, num_episodes=12, reads_truth=True))
+    one = list(play(together, environment, num_rounds=12, reads_truth=True))
+    other = list(play(alone, environment, num_rounds=12, reads_truth=True))
     assert [r["regret"] for r in one] == pytest.approx([r["regret"] for r in other])
 
 
@@ -272,7 +272,7 @@ def test_the_norm_bound_of_program_1_holds():
 
 
 def first_goal(agent, environment, episodes):
-    for row in play_episodes(agent, environment, num_episodes=episodes):
+    for row in play(agent, environment, num_rounds=episodes):
         if row["goals"]:
             return row["round"]
     return None
@@ -291,8 +291,8 @@ def test_the_default_is_optimistic_on_the_lock_and_the_printed_one_is_not():
     violations = {}
     for backup in ("pointwise", "literal"):
         environment = tabular_lock(horizon=8, seed=3)
-        rows = play_episodes(
-            gfucb.episodic.lsvi_ucb(1, 8, backup=backup), environment, num_episodes=200
+        rows = play(
+            gfucb.episodic.lsvi_ucb(1, 8, backup=backup), environment, num_rounds=200
         )
         violations[backup] = np.mean([row["optimism_violations"] for row in rows])
     assert violations["pointwise"] == 0
@@ -417,15 +417,15 @@ def test_every_backup_continues_from_its_state(tmp_path, backup, replan):
 
 def check_continuation(make, environment, tmp_path, episodes=8):
     whole, begun, continued = make(), make(), make()
-    rows = list(play_episodes(whole, environment, num_episodes=2 * episodes))
-    list(play_episodes(begun, environment, num_episodes=episodes))
+    rows = list(play(whole, environment, num_rounds=2 * episodes))
+    list(play(begun, environment, num_rounds=episodes))
     gfucb.save(begun, tmp_path / "agent.safetensors")
     gfucb.restore(continued, tmp_path / "agent.safetensors")
-    rest = play_episodes(
+    rest = play(
         continued,
         environment,
-        num_episodes=2 * episodes,
-        episodes_done=episodes,
+        num_rounds=2 * episodes,
+        rounds_done=episodes,
         cumulative_regret=rows[episodes - 1]["cumulative_regret"],
     )
     assert list(rest) == rows[episodes:]

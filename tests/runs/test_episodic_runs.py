@@ -17,7 +17,7 @@ from gfucb.runs.episodic_config import (
     EpisodicRunConfig,
     make_episodic_environment,
 )
-from gfucb.runs.episodic_loop import play_episodes
+from gfucb.runs.loop import play
 
 TINY = EpisodicEnvironmentConfig(
     num_tasks=2, num_actions=3, horizon=2, num_states=4, input_dim=4, num_representations=3
@@ -38,7 +38,7 @@ def test_every_agent_of_the_table_plays(name, representation):
     config = EpisodicAgentConfig(name, representation=representation, fit_steps=2)
     agent = make_episodic_agent(config, environment, 0)
     reads_truth = EPISODIC_AGENTS[name].reads_truth
-    rows = list(play_episodes(agent, environment, num_episodes=4, reads_truth=reads_truth))
+    rows = list(play(agent, environment, num_rounds=4, reads_truth=reads_truth))
     assert [row["round"] for row in rows] == [1, 2, 3, 4]
     assert all(row["regret"] >= -1e-12 for row in rows)
 
@@ -52,7 +52,7 @@ def test_every_preset_can_be_played(name):
     for agent in entry.agents:
         made = make_episodic_agent(replace(entry.agent, name=agent, fit_steps=2), environment, 0)
         reads_truth = EPISODIC_AGENTS[agent].reads_truth
-        rows = list(play_episodes(made, environment, num_episodes=2, reads_truth=reads_truth))
+        rows = list(play(made, environment, num_rounds=2, reads_truth=reads_truth))
         assert 0 <= rows[-1]["optimism_violations"] <= 1
 
 

@@ -21,7 +21,7 @@ from gfucb.models.representations import normalise
 from gfucb.models.tangents import TangentStatistics
 from gfucb.paper.driver import Options
 from gfucb.runs.bandit_agents import paper_agent
-from gfucb.runs.batched_loop import run_batched
+from gfucb.runs.loop import play_batched
 from gfucb.runs.summary import half_width
 
 # The part of the digits that no environment shows: one in so many, the last ones, by other writers.
@@ -119,7 +119,7 @@ def played(play: Play, source: Source) -> dict[tuple[int, int], ConfidenceSet]:
     )
     example = source.shown().images[:1].to(source.device)
     found = {}
-    for rows in run_batched(batched, environments, num_rounds=play.milestones[-1]):
+    for rows in play_batched(batched, environments, num_rounds=play.milestones[-1]):
         round_index = int(rows[0]["round"])
         if round_index in play.milestones:
             for seed, agent in zip(play.seeds, batched.unbatch(), strict=True):

@@ -20,9 +20,8 @@ from gfucb.estimation import VariableProjection
 from gfucb.exploration import FineTuning
 from gfucb.models import NeuralClass
 from gfucb.models.nn.networks import paper_network
-from gfucb.runs.batched_loop import run_batched
 from gfucb.runs.benchmark_results import IMAGE_SHAPE, LITERAL_ITERATIONS, Ratio, Setting
-from gfucb.runs.loop import play
+from gfucb.runs.loop import play, play_batched
 
 
 def decision(setting: Setting) -> list[Ratio]:
@@ -201,7 +200,7 @@ def batched(setting: Setting) -> list[Ratio]:
     def together(seeds: Iterable[int], num_rounds: int) -> None:
         every = list(seeds)
         batch = BatchedAgents([agent(seed) for seed in every])
-        _exhaust(run_batched(batch, [environment(seed) for seed in every], num_rounds=num_rounds))
+        _exhaust(play_batched(batch, [environment(seed) for seed in every], num_rounds=num_rounds))
 
     if setting.is_gpu:  # kernels are loaded when they are first used
         one_after_another([0], 3)

@@ -10,7 +10,6 @@ from gfucb.runs.bandit_agents import AGENTS, make_agent
 from gfucb.runs.config import RunConfig, make_environment
 from gfucb.runs.episodic_agents import EPISODIC_AGENTS, make_episodic_agent
 from gfucb.runs.episodic_config import EpisodicRunConfig, make_episodic_environment
-from gfucb.runs.episodic_loop import play_episodes
 from gfucb.runs.loop import play
 
 AnyRunConfig = RunConfig | EpisodicRunConfig
@@ -43,12 +42,12 @@ def _prepare_mdp(config: EpisodicRunConfig) -> tuple[AnyAgent, Rows]:
     agent = make_episodic_agent(config.agent, environment, config.seed)
 
     def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
-        return play_episodes(
+        return play(
             agent,
             environment,
-            num_episodes=config.num_rounds,
+            num_rounds=config.num_rounds,
             reads_truth=EPISODIC_AGENTS[config.agent.name].reads_truth,
-            episodes_done=rounds_done,
+            rounds_done=rounds_done,
             cumulative_regret=cumulative_regret,
         )
 

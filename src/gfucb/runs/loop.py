@@ -1,16 +1,65 @@
-"""The loop: a generator of rows, one a round."""
+"""The loop: agents play rounds or episodes, and every one gives a row.
+
+A row has the columns `round`, `reward`, `regret` and `cumulative_regret`, all means over the tasks,
+and the diagnostics of the agent. In episodic environments a round is an episode. Regret never
+reaches the agent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeGuard, cast, overload
 
-from gfucb.core.protocols import BanditAgent, BanditEnvironment
-from gfucb.core.records import Row
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gfucb.bandits.baselines import EpsilonGreedy
+from gfucb.bandits.batched import BatchedAgents
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import (
+    BanditAgent,
+    BanditEnvironment,
+    Episode,
+    EpisodicAgent,
+    EpisodicEnvironment,
+)
+from gfucb.core.records import BanditRound, Row
+from gfucb.environments import TabularMDPs
+from gfucb.runs.policy_evaluator import PolicyEvaluator, with_true_features
+
+AnyAgent = BanditAgent | EpisodicAgent
+AnyEnvironment = BanditEnvironment | EpisodicEnvironment
 
 
+@overload
 def play(
     agent: BanditAgent,
     environment: BanditEnvironment,
+    *,
+    num_rounds: int,
+    reads_truth: bool = ...,
+    rounds_done: int = ...,
+    cumulative_regret: float = ...,
+) -> Iterator[Row]: ...
+
+
+@overload
+def play(
+    agent: EpisodicAgent,
+    environment: EpisodicEnvironment,
+    *,
+    num_rounds: int,
+    reads_truth: bool = ...,
+    rounds_done: int = ...,
+    cumulative_regret: float = ...,
+) -> Iterator[Row]: ...
+
+
+def play(
+    agent: AnyAgent,
+    environment: AnyEnvironment,
     *,
     num_rounds: int,
     reads_truth: bool = False,
@@ -19,20 +68,159 @@ def play(
 ) -> Iterator[Row]:
     """Play rounds `rounds_done` + 1 .. `num_rounds` and yield a row after each.
 
-    Rewards and regrets are means over the tasks, so `cumulative_regret` is the regret of one
-    task on average. Regret never reaches the agent.
+    An agent of the bandits needs a `BanditEnvironment`, an episodic agent an
+    `EpisodicEnvironment`. In finite MDPs the regret is exact, see `PolicyEvaluator`; an episodic
+    environment without optimal values gives rows without regret. With `reads_truth` the agent is
+    shown the true features instead of the inputs.
     """
+    play_round = _round_player(agent, environment, reads_truth)
     for round_index in range(rounds_done + 1, num_rounds + 1):
-        round_ = environment.round(round_index)
-        decision = agent.decide(round_.true_features if reads_truth else round_.candidates)
-        rewards = round_.rewards(decision.actions)
-        agent.observe(decision, rewards)
-        regret = float(round_.regrets(decision.actions).mean())
-        cumulative_regret += regret
-        yield {
-            "round": round_index,
-            "reward": float(rewards.mean()),
-            "regret": regret,
-            "cumulative_regret": cumulative_regret,
-            **agent.diagnostics(),
-        }
+        outcome = play_round(round_index)
+        if "regret" in outcome:
+            cumulative_regret += float(outcome["regret"])
+            outcome = {**outcome, "cumulative_regret": cumulative_regret}
+        yield {"round": round_index, **outcome, **agent.diagnostics()}
+
+
+def play_batched(
+    batch: BatchedAgents,
+    environments: Sequence[BanditEnvironment],
+    *,
+    num_rounds: int,
+    explorers: Sequence[EpsilonGreedy] = (),
+) -> Iterator[list[Row]]:
+    """Play rounds 1 .. `num_rounds` in all environments at once; yield a row for each.
+
+    The rows equal those of `play` with one agent for each environment, up to rounding. With more
+    replicas than environments, the tasks of an environment are divided, in their order, among
+    equally many replicas; the rows then equal those of `Grouped`. With `explorers`, one for each
+    replica, some actions are drawn at random as the explorers would.
+    """
+    replicas = _replicas_per_environment(batch, environments)
+    totals = [0.0] * len(environments)
+    for round_index in range(1, num_rounds + 1):
+        rounds = [environment.round(round_index) for environment in environments]
+        candidates = torch.stack([round_.candidates for round_ in rounds])
+        by_replica = candidates.view(len(batch), batch.num_tasks, *candidates.shape[2:])
+        decision = batch.decide(by_replica, _available(by_replica, explorers))
+        actions = decision.actions.cpu().view(len(environments), -1)
+        rewards = torch.stack([r.rewards(a) for r, a in zip(rounds, actions, strict=True)])
+        batch.observe(decision, rewards.view(len(batch), batch.num_tasks))
+        rows: list[Row] = []
+        for index, round_ in enumerate(rounds):
+            outcome = _bandit_outcome(round_, actions[index], rewards[index])
+            totals[index] += outcome["regret"]
+            own = range(index * replicas, (index + 1) * replicas)
+            rows.append(
+                {
+                    "round": round_index,
+                    **outcome,
+                    "cumulative_regret": totals[index],
+                    **_mean_diagnostics(batch, own),
+                }
+            )
+        yield rows
+
+
+def play_episode(
+    agent: EpisodicAgent, episode: Episode, horizon: int, num_tasks: int
+) -> NDArray[np.float64]:
+    """Plan, then decide and learn stage by stage; return the sum of rewards, [task]."""
+    returns = np.zeros(num_tasks)
+    tasks, candidates = episode.offered()
+    agent.plan(candidates, tasks)
+    for stage in range(horizon):
+        tasks, candidates = episode.offered()
+        if not len(tasks):
+            break
+        decision = agent.decide(stage, candidates, tasks)
+        outcome = episode.play(decision.actions)
+        agent.observe(stage, decision, outcome.rewards, outcome.next_candidates, outcome.ended)
+        returns[tasks.numpy()] += outcome.rewards.numpy()
+    return returns
+
+
+def _round_player(
+    agent: AnyAgent, environment: AnyEnvironment, reads_truth: bool
+) -> Callable[[int], Row]:
+    """A function that plays one round, and returns its reward, regret and other columns."""
+    if _is_episodic(agent) and _has_episodes(environment):
+        if not isinstance(environment, TabularMDPs):
+            return lambda index: _play_unevaluated_episode(agent, environment, index)
+        shown = with_true_features(environment) if reads_truth else environment
+        return PolicyEvaluator(agent, shown).play
+    if _has_rounds(environment) and not _is_episodic(agent):
+        bandit = cast(BanditAgent, agent)
+        return lambda index: _play_bandit_round(bandit, environment.round(index), reads_truth)
+    raise InvalidInputError(
+        f"{type(agent).__name__} cannot play in {type(environment).__name__}: one is for "
+        "bandits, the other for episodic MDPs"
+    )
+
+
+def _is_episodic(agent: AnyAgent) -> TypeGuard[EpisodicAgent]:
+    return hasattr(agent, "plan")
+
+
+def _has_episodes(environment: AnyEnvironment) -> TypeGuard[EpisodicEnvironment]:
+    return hasattr(environment, "episode")
+
+
+def _has_rounds(environment: AnyEnvironment) -> TypeGuard[BanditEnvironment]:
+    return hasattr(environment, "round")
+
+
+def _play_bandit_round(agent: BanditAgent, round_: BanditRound, reads_truth: bool) -> Row:
+    decision = agent.decide(round_.true_features if reads_truth else round_.candidates)
+    rewards = round_.rewards(decision.actions)
+    agent.observe(decision, rewards)
+    return _bandit_outcome(round_, decision.actions, rewards)
+
+
+def _bandit_outcome(round_: BanditRound, actions: Tensor, rewards: Tensor) -> dict[str, float]:
+    return {
+        "reward": float(rewards.mean()),
+        "regret": float(round_.regrets(actions).mean()),
+    }
+
+
+def _play_unevaluated_episode(
+    agent: EpisodicAgent, environment: EpisodicEnvironment, index: int
+) -> Row:
+    returns = play_episode(
+        agent, environment.episode(index), environment.horizon, environment.num_tasks
+    )
+    return {"reward": float(returns.mean())}
+
+
+def _replicas_per_environment(
+    batch: BatchedAgents, environments: Sequence[BanditEnvironment]
+) -> int:
+    tasks = {environment.num_tasks for environment in environments}
+    if len(tasks) != 1 or len(batch) * batch.num_tasks != len(environments) * max(tasks):
+        raise InvalidInputError(
+            f"{len(batch)} replicas of {batch.num_tasks} tasks cannot play {len(environments)} "
+            f"environments of {sorted(tasks)} tasks: all environments need the same number of "
+            "tasks, and every task needs one replica"
+        )
+    return len(batch) // len(environments)
+
+
+def _available(candidates: Tensor, explorers: Sequence[EpsilonGreedy]) -> Tensor | None:
+    """The actions that the explorers leave available, [replica, task, action]."""
+    if not explorers:
+        return None
+    everything = torch.ones(candidates.shape[1:3], dtype=torch.bool)
+    available = []
+    for explorer in explorers:
+        available.append(explorer.offered(everything))
+        explorer.num_decisions += 1
+    return torch.stack(available)
+
+
+def _mean_diagnostics(batch: BatchedAgents, replicas: range) -> Row:
+    """Means over the replicas of an environment; of a single one, its own values and types."""
+    rows = [batch.diagnostics(replica) for replica in replicas]
+    if len(rows) == 1:
+        return rows[0]
+    return {name: sum(float(row[name]) for row in rows) / len(rows) for name in rows[0]}

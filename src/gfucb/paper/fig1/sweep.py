@@ -19,9 +19,8 @@ from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mn
 from gfucb.exploration import FineTuning
 from gfucb.paper.driver import Job, Options, Progress
 from gfucb.runs.bandit_agents import make_agent, paper_agent
-from gfucb.runs.batched_loop import run_batched
 from gfucb.runs.config import AgentConfig
-from gfucb.runs.loop import play
+from gfucb.runs.loop import play, play_batched
 
 # Choices were made on seeds from 2000 on.
 SEEDS = tuple(range(200, 220))
@@ -234,7 +233,7 @@ def _fleet_rounds(
         for agent, seed in zip(agents, own_seeds, strict=True)
         if line.epsilon > 0
     ]
-    played = run_batched(
+    played = play_batched(
         BatchedAgents(agents), environments, num_rounds=sizes.num_rounds, explorers=explorers
     )
     for rows in played:

@@ -18,7 +18,7 @@ from gfucb.core.records import Row
 from gfucb.environments import linear_mdps
 from gfucb.paper.driver import Job, Options, Reproduction, Verdict
 from gfucb.runs.episodic_agents import EPISODIC_AGENTS, EpisodicAgentConfig, make_episodic_agent
-from gfucb.runs.episodic_loop import play_episodes
+from gfucb.runs.loop import play
 from gfucb.runs.plots import STYLE
 from gfucb.runs.summary import half_width
 
@@ -83,9 +83,7 @@ def _curve(part: str, name: str, seed: int, quick: bool) -> Sequence[Row]:
     reads_truth = EPISODIC_AGENTS[name].reads_truth
     rows: list[Row] = []
     violations = 0.0
-    for row in play_episodes(
-        agent, environment, num_episodes=num_episodes, reads_truth=reads_truth
-    ):
+    for row in play(agent, environment, num_rounds=num_episodes, reads_truth=reads_truth):
         violations += float(row["optimism_violations"])
         episode = int(row["round"])
         if episode % STRIDE == 0:

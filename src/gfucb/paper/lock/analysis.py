@@ -19,8 +19,8 @@ from gfucb.core.records import Row
 from gfucb.environments import TabularMDPs, rich_lock, tabular_lock
 from gfucb.paper.driver import Job, Options, Reproduction, Verdict
 from gfucb.runs.episodic_agents import EpisodicAgentConfig, make_episodic_agent
-from gfucb.runs.episodic_loop import PolicyEvaluator, true_environment
 from gfucb.runs.plots import STYLE
+from gfucb.runs.policy_evaluator import PolicyEvaluator, with_true_features
 from gfucb.runs.summary import half_width
 
 SEEDS = tuple(range(20))
@@ -110,7 +110,7 @@ def _rich(
     environment = rich_lock(num_tasks=num_tasks, seed=seed, **settings)
     config = replace(RICH, fit_batch=BATCH_PER_TASK * num_tasks)
     if name == ORACLE.name:
-        environment, config = true_environment(environment), ORACLE
+        environment, config = with_true_features(environment), ORACLE
     if quick:
         config = replace(config, fit_steps=5)
     agent = make_episodic_agent(config, environment, seed)
