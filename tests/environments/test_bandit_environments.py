@@ -1,3 +1,5 @@
+"""Bandit environments: contracts, rewards, noise and refused settings."""
+
 import pytest
 import torch
 
@@ -20,17 +22,17 @@ DIGITS = load_digits()
         lambda seed: ImageBandit(DIGITS, reward_map="tenths", seed=seed),
     ],
 )
-def test_every_world_keeps_the_contract(make):
+def test_environment_passes_the_check(make):
     check_bandit_environment(make)
 
 
-def test_a_world_that_forgets_its_seed_is_caught():
+def test_environment_that_ignores_its_seed_fails_the_check():
     with pytest.raises(CheckError, match="seeds are ignored"):
         check_bandit_environment(lambda seed: finite_bandit(seed=0))
 
 
 @pytest.mark.parametrize("num_tasks", [1, 5, 10, 23])
-def test_permutation_rewards_and_distinct_best_digits(num_tasks):
+def test_permutation_rewards_have_distinct_best_digits(num_tasks):
     maps = ImageBandit(DIGITS, num_tasks=num_tasks, seed=3).reward_maps
     tenths = torch.arange(10, dtype=torch.float64) / 10
     for row in maps:
@@ -48,7 +50,7 @@ def test_tenths_and_uniform_rewards():
     assert abs(float(uniform.mean()) - 0.5) < 5 * (1 / 12 / 2000) ** 0.5
 
 
-def test_rewards_are_what_the_digit_pays_plus_noise_and_are_not_clipped():
+def test_rewards_are_reward_map_plus_noise_without_clipping():
     environment = ImageBandit(DIGITS, num_tasks=5, noise_scale=3.0, seed=0)
     round_ = environment.round(4)
     digits = round_.true_features.argmax(-1)
@@ -59,34 +61,34 @@ def test_rewards_are_what_the_digit_pays_plus_noise_and_are_not_clipped():
     assert float(round_.noise.abs().max()) > 1
 
 
-def test_noise_has_the_scale_it_is_told():
+def test_noise_has_the_given_scale():
     environment = ImageBandit(DIGITS, num_tasks=100, noise_scale=0.2, seed=0)
     noise = torch.cat([environment.round(t).noise for t in range(1, 41)])
     assert float(noise.std()) == pytest.approx(0.2, rel=0.05)
 
 
-def test_distinct_menus_show_different_digits():
+def test_distinct_action_sets_have_different_digits():
     environment = ImageBandit(DIGITS, num_tasks=20, num_actions=10, digits="distinct", seed=0)
     for index in range(1, 5):
         shown = environment.round(index).true_features.argmax(-1)
         assert bool((shown.sort(1).values == torch.arange(10)).all())
 
 
-def test_iid_menus_may_repeat_a_digit():
+def test_iid_action_sets_may_repeat_a_digit():
     shown = ImageBandit(DIGITS, num_tasks=20, seed=0).round(1).true_features.argmax(-1)
     assert any(len(set(row)) < 10 for row in shown.tolist())
 
 
-def test_uniform_play_loses_what_arithmetic_says():
-    """Ten iid digits paying a permutation of tenths: E max - mean = 0.401, less for K = 2."""
+def test_regret_of_uniform_play():
+    """Ten iid digits with rewards a permutation of tenths: E max - mean = 0.401, less for K = 2."""
     for num_actions, expected in ((2, 0.165), (10, 0.401)):
         environment = ImageBandit(DIGITS, num_tasks=200, num_actions=num_actions, seed=1)
         rows = list(play(gfucb.Uniform(200), environment, num_rounds=20))
         assert rows[-1]["cumulative_regret"] / 20 == pytest.approx(expected, abs=0.02)
 
 
-def test_agents_on_one_seed_meet_the_same_contexts_and_noise():
-    def seen_by(agent) -> list:
+def test_agents_on_one_seed_see_the_same_contexts_and_noise():
+    def rounds_of(agent) -> list:
         environment = ImageBandit(DIGITS, num_tasks=3, seed=4)
         rounds = []
         for index in range(1, 6):
@@ -100,12 +102,12 @@ def test_agents_on_one_seed_meet_the_same_contexts_and_noise():
             rounds.append((round_.candidates, noise))
         return rounds
 
-    for one, other in zip(seen_by(gfucb.Uniform(3)), seen_by(gfucb.linucb(3)), strict=True):
+    for one, other in zip(rounds_of(gfucb.Uniform(3)), rounds_of(gfucb.linucb(3)), strict=True):
         assert torch.equal(one[0], other[0])
         torch.testing.assert_close(one[1], other[1])
 
 
-def test_the_truth_of_a_synthetic_world_is_a_member_of_its_class_and_bounded():
+def test_true_function_is_in_the_class_and_bounded():
     environment = finite_bandit(seed=2)
     assert any(
         environment.truth.representation is m for m in environment.representation_class.members
@@ -126,12 +128,12 @@ def test_the_truth_of_a_synthetic_world_is_a_member_of_its_class_and_bounded():
         ({"digits": "distinct", "num_actions": 11}, "10 different digits"),
     ],
 )
-def test_impossible_worlds_are_refused(options, message):
+def test_invalid_settings_are_refused(options, message):
     with pytest.raises(InvalidInputError, match=message):
         ImageBandit(DIGITS, **options)
 
 
-def test_an_unknown_reward_map_lists_the_known_ones():
+def test_unknown_reward_map_lists_the_known_ones():
     with pytest.raises(UnknownNameError, match="permutation, tenths, uniform"):
         ImageBandit(DIGITS, reward_map="exponential")
 
@@ -142,7 +144,7 @@ def test_synthetic_noise_must_be_positive(make):
         make(noise_scale=0.0)
 
 
-def test_labels_must_be_digits_and_distinct_menus_need_all_of_them():
+def test_labels_must_be_digits_and_distinct_needs_all_of_them():
     from gfucb.environments import LabelledImages
 
     images = torch.zeros(3, 2, 2, dtype=torch.uint8)

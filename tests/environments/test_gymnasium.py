@@ -1,3 +1,5 @@
+"""Gymnasium environments as tasks, and tasks as Gymnasium environments."""
+
 import gymnasium
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ def lakes(horizon=12, seed=0):
     return GymnasiumMDPs(made, horizon=horizon, seed=seed)
 
 
-def test_a_frozen_lake_is_learned_by_two_tasks_at_once():
+def test_two_frozen_lakes_are_learned():
     environment = lakes(horizon=4)
     agent = gfucb.episodic.lsvi_ucb(environment.num_tasks, environment.horizon)
     rows = list(play(agent, environment, num_rounds=60))
@@ -32,8 +34,8 @@ def test_a_frozen_lake_is_learned_by_two_tasks_at_once():
     assert np.mean([row["reward"] for row in rows[:5]]) < 1.0
 
 
-def falling(observation):
-    """Which way CartPole's pole leans and turns: one of nine cases, one-hot."""
+def binned(observation):
+    """Angle and angular velocity of the pole in three bins each: nine cases, one-hot."""
     lean, turn = (
         np.digitize(observation[2], [-0.03, 0.03]),
         np.digitize(observation[3], [-0.3, 0.3]),
@@ -41,9 +43,9 @@ def falling(observation):
     return np.eye(9)[3 * lean + turn]
 
 
-def test_cart_pole_is_learned_from_falling():
+def test_cart_pole_is_learned():
     made = [gymnasium.make("CartPole-v1") for _ in range(2)]
-    environment = GymnasiumMDPs(made, horizon=15, observe=falling)
+    environment = GymnasiumMDPs(made, horizon=15, observe=binned)
     agent = gfucb.EpisodicGFUCB(
         2,
         15,
@@ -52,7 +54,7 @@ def test_cart_pole_is_learned_from_falling():
         reward_range=(0.0, 1.0),
     )
     returns = [row["reward"] for row in play(agent, environment, num_rounds=50)]
-    # The same push at every step lets the pole fall after nine or ten.
+    # With a constant action the pole falls after nine or ten steps.
     assert np.mean(returns[:3]) < 11
     assert np.mean(returns[-15:]) > 13.5
 
@@ -74,7 +76,7 @@ def test_episodes_are_functions_of_seed_and_index():
     assert not torch.equal(first[0][0], first[0][1])
 
 
-def test_tasks_leave_an_episode_when_they_end():
+def test_tasks_leave_the_episode_when_they_end():
     environment = lakes()
     episode = environment.episode(1)
     episode.play(torch.tensor([1, 0]))  # down; against the wall
@@ -89,12 +91,12 @@ def test_tasks_leave_an_episode_when_they_end():
 
 
 @pytest.mark.parametrize("name", REGISTERED)
-def test_our_worlds_pass_the_check_of_gymnasium(name):
+def test_registered_environments_pass_the_gymnasium_check(name):
     register_environments()
     check_env(gymnasium.make(name, disable_env_checker=True).unwrapped, skip_render_check=True)
 
 
-def test_a_task_of_ours_has_the_rewards_and_steps_of_its_tables():
+def test_task_env_follows_the_tables():
     environment = tabular_lock(horizon=3, num_tasks=2, seed=1)
     env = TaskEnv(environment, task=1)
     state, _ = env.reset(seed=0)
@@ -111,7 +113,7 @@ def test_a_task_of_ours_has_the_rewards_and_steps_of_its_tables():
         TaskEnv(environment, task=2)
 
 
-def test_ours_and_theirs_meet():
+def test_registered_environments_as_tasks():
     register_environments()
     made = [gymnasium.make("gfucb/Lock-v0", horizon=3, num_tasks=2, task=i) for i in range(2)]
     environment = GymnasiumMDPs(made, horizon=3)
@@ -120,7 +122,7 @@ def test_ours_and_theirs_meet():
     assert np.mean(rewards[-20:]) > 0.3
 
 
-def test_environments_that_do_not_fit_are_refused_with_a_sentence():
+def test_unsuitable_environments_are_refused():
     pendulum = gymnasium.make("Pendulum-v1")
     with pytest.raises(InvalidInputError, match=r"discrete actions .* got Box"):
         GymnasiumMDPs([pendulum], horizon=5)
@@ -140,26 +142,28 @@ def lake(size):
     return gymnasium.make("FrozenLake-v1", map_name=size, is_slippery=False)
 
 
-def test_observations_that_differ_are_refused():
+def test_different_observations_are_refused():
     with pytest.raises(InvalidInputError, match=r"Discrete\(16\) in task 0 and Discrete\(64\) in"):
         GymnasiumMDPs([lake("4x4"), lake("8x8")], horizon=5)
     with pytest.raises(InvalidInputError, match="pass observe="):
         GymnasiumMDPs([lake("8x8"), lake("8x8"), lake("4x4")], horizon=5)
     car, acrobot = gymnasium.make("MountainCar-v0"), gymnasium.make("Acrobot-v1")
-    with pytest.raises(InvalidInputError, match="observations alike"):
+    with pytest.raises(InvalidInputError, match="same kind of observations"):
         GymnasiumMDPs([car, acrobot], horizon=5)
 
 
-def test_observations_that_differ_may_be_made_alike():
+def test_observe_maps_different_observations_to_one_length():
     car, acrobot = gymnasium.make("MountainCar-v0"), gymnasium.make("Acrobot-v1")
-    environment = GymnasiumMDPs([car, acrobot], horizon=5, observe=lambda seen: seen[:2])
+    environment = GymnasiumMDPs(
+        [car, acrobot], horizon=5, observe=lambda observation: observation[:2]
+    )
     assert tuple(environment.episode(1).offered()[1].shape) == (2, 3, 5)
-    uneven = GymnasiumMDPs([car, acrobot], horizon=5, observe=lambda seen: seen)
-    with pytest.raises(InvalidInputError, match=r"one length .* \[\(3, 5\), \(3, 9\)\]"):
+    uneven = GymnasiumMDPs([car, acrobot], horizon=5, observe=lambda observation: observation)
+    with pytest.raises(InvalidInputError, match=r"one length, .* \[\(3, 5\), \(3, 9\)\]"):
         uneven.episode(1)
 
 
-def test_one_object_is_one_task():
+def test_one_object_for_two_tasks_is_refused():
     pole = gymnasium.make("CartPole-v1")
     with pytest.raises(InvalidInputError, match="same one for tasks 0 and 2"):
         GymnasiumMDPs([pole, gymnasium.make("CartPole-v1"), pole], horizon=5)
@@ -168,7 +172,7 @@ def test_one_object_is_one_task():
 
 
 @pytest.mark.parametrize("horizon", [2.5, 0, -1, True, "3", None])
-def test_a_horizon_is_a_positive_integer(horizon):
+def test_horizon_must_be_a_positive_integer(horizon):
     with pytest.raises(InvalidInputError, match="horizon must be at least 1 and an integer"):
         GymnasiumMDPs([lake("4x4")], horizon=horizon)
 
@@ -183,7 +187,7 @@ def test_a_horizon_is_a_positive_integer(horizon):
         ([1.0, 1.0], "integers .* got float32"),
     ],
 )
-def test_actions_are_checked_before_anything_is_stepped(actions, message):
+def test_invalid_actions_are_refused_before_any_step(actions, message):
     environment = lakes()
     episode = environment.episode(1)
     before = episode.offered()[1]
@@ -194,7 +198,7 @@ def test_actions_are_checked_before_anything_is_stepped(actions, message):
 
 
 @pytest.mark.parametrize("action", [-1, 2, 0.5, "left", None])
-def test_a_task_of_ours_refuses_actions_it_does_not_have(action):
+def test_task_env_refuses_invalid_actions(action):
     environment = tabular_lock(horizon=3, num_tasks=2, seed=1)
     env, twin = TaskEnv(environment), TaskEnv(environment)
     env.reset(seed=0), twin.reset(seed=0)
@@ -204,7 +208,7 @@ def test_a_task_of_ours_refuses_actions_it_does_not_have(action):
         assert env.step(np.int64(1)) == twin.step(1)
 
 
-def test_a_rich_lock_shows_what_is_seen_of_a_state_and_not_its_number():
+def test_task_env_of_a_rich_lock_emits_observations():
     environment = rich_lock(horizon=3, num_tasks=2, observation_dim=8, bank_size=4, seed=0)
     env = TaskEnv(environment, task=1)
     seen, _ = env.reset(seed=0)

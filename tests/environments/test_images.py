@@ -1,3 +1,5 @@
+"""Image files: reading, downloading and refused files."""
+
 import gzip
 import hashlib
 import struct
@@ -25,7 +27,7 @@ def directory(tmp_path):
     return tmp_path
 
 
-def test_idx_files_are_read_packed_or_not(directory):
+def test_idx_files_are_read_with_and_without_gzip(directory):
     data = load_mnist(directory)
     assert data.images.shape == (3, 4, 5) and data.images.dtype == torch.uint8
     assert data.images[2, 3, 4] == 59
@@ -33,24 +35,24 @@ def test_idx_files_are_read_packed_or_not(directory):
     assert len(load_mnist(directory, split="test").labels) == 3
 
 
-def test_the_folder_may_come_from_the_environment(directory, monkeypatch):
+def test_directory_from_environment_variable(directory, monkeypatch):
     monkeypatch.setenv("GFUCB_DATA_DIR", str(directory))
     assert len(load_mnist().labels) == 3
 
 
-def test_files_may_lie_in_a_subfolder(directory, tmp_path_factory):
+def test_files_in_a_subdirectory(directory, tmp_path_factory):
     parent = tmp_path_factory.mktemp("parent")
     (parent / "mnist").symlink_to(directory)
     assert len(load_mnist(parent).labels) == 3
 
 
-def test_no_folder_named(monkeypatch):
+def test_no_directory_given(monkeypatch):
     monkeypatch.delenv("GFUCB_DATA_DIR", raising=False)
     with pytest.raises(DataFileError, match=r"--data-dir.*GFUCB_DATA_DIR"):
         load_mnist()
 
 
-def test_a_missing_folder_says_where_was_looked_and_how_to_get_the_file(tmp_path):
+def test_missing_directory_lists_paths_and_the_fetch_command(tmp_path):
     with pytest.raises(DataFileError) as error:
         load_mnist(tmp_path / "nowhere")
     text = str(error.value)
@@ -60,34 +62,34 @@ def test_a_missing_folder_says_where_was_looked_and_how_to_get_the_file(tmp_path
     assert "gfucb fetch-mnist" in text
 
 
-def test_a_missing_file_is_named(directory):
+def test_missing_file_is_named(directory):
     (directory / "train-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(DataFileError, match="train-labels-idx1-ubyte"):
         load_mnist(directory)
 
 
-@pytest.mark.parametrize("kept", [3, 12, 40])
-def test_a_torn_file_is_named(directory, kept):
+@pytest.mark.parametrize("num_bytes", [3, 12, 40])
+def test_truncated_file_is_named(directory, num_bytes):
     path = directory / "train-images-idx3-ubyte"
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(DataFileError, match=r"train-images-idx3-ubyte is torn"):
+    path.write_bytes(path.read_bytes()[:num_bytes])
+    with pytest.raises(DataFileError, match=r"train-images-idx3-ubyte is truncated"):
         load_mnist(directory)
 
 
-def test_a_torn_gzip_file_is_named(directory):
+def test_truncated_gzip_file_is_named(directory):
     path = directory / "train-labels-idx1-ubyte.gz"
     path.write_bytes(path.read_bytes()[:-6])
-    with pytest.raises(DataFileError, match=r"labels-idx1-ubyte\.gz is torn"):
+    with pytest.raises(DataFileError, match=r"labels-idx1-ubyte\.gz is truncated"):
         load_mnist(directory)
 
 
-def test_a_file_of_another_kind_is_refused(directory):
+def test_file_with_another_magic_number_is_refused(directory):
     (directory / "train-images-idx3-ubyte").write_bytes(idx(np.zeros((3, 4))) + bytes(20))
     with pytest.raises(DataFileError, match=r"3 axes.*0x00000802, expected 0x00000803"):
         load_mnist(directory)
 
 
-def test_images_and_labels_must_belong_together(directory):
+def test_numbers_of_images_and_labels_must_agree(directory):
     (directory / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx(np.array([1, 2]))))
     with pytest.raises(DataFileError, match=r"3 images but .* 2 labels"):
         load_mnist(directory)
@@ -95,7 +97,7 @@ def test_images_and_labels_must_belong_together(directory):
 
 @pytest.fixture
 def published(tmp_path, monkeypatch):
-    """A source of four small files, whose checksums count as the published ones."""
+    """Four small files whose checksums replace the published ones."""
     source, sums = tmp_path / "source", {}
     source.mkdir()
     for name in images.MNIST_FILES:
@@ -106,7 +108,7 @@ def published(tmp_path, monkeypatch):
     return source
 
 
-def test_fetching_checks_what_it_gets_and_keeps_what_is_there(published, tmp_path):
+def test_fetch_downloads_missing_files_only(published, tmp_path):
     target = tmp_path / "target"
     paths = fetch_mnist(target, source=published.as_uri())
     assert len(paths) == 4 and len(load_mnist(target).labels) == 2
@@ -114,19 +116,19 @@ def test_fetching_checks_what_it_gets_and_keeps_what_is_there(published, tmp_pat
     assert [p.stat().st_mtime_ns for p in fetch_mnist(target, "file:///nowhere")] == before
 
 
-def test_a_download_with_a_wrong_checksum_is_not_kept(published, tmp_path):
+def test_download_with_wrong_checksum_is_discarded(published, tmp_path):
     (published / "train-images-idx3-ubyte.gz").write_bytes(b"something else")
     with pytest.raises(DataFileError, match="not the published file"):
         fetch_mnist(tmp_path / "target", source=published.as_uri())
     assert list((tmp_path / "target").iterdir()) == []
 
 
-def test_without_a_network_the_address_is_named(tmp_path):
+def test_failed_download_names_the_address(tmp_path):
     with pytest.raises(DataFileError, match=r"cannot download file:///nowhere/train"):
         fetch_mnist(tmp_path, source="file:///nowhere")
 
 
-def test_the_embedded_digits():
+def test_sklearn_digits():
     data = load_digits()
     assert data.images.shape == (1797, 8, 8) and data.images.dtype == torch.uint8
     assert int(data.images.max()) == 255

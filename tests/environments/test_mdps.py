@@ -1,4 +1,4 @@
-"""Environments of episodic MDPs: exact values, paired draws, and tables that are refused."""
+"""Finite MDPs: exact values, paired draws, and refused tables."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,14 @@ import torch
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.environments import linear_mdps, rich_lock, tabular_lock, tabular_mdps
-from gfucb.theory import LinearValueClass, inherent_bellman_error, multitask_bellman_error
+from gfucb.theory import (
+    LinearValueClass,
+    inherent_bellman_error,
+    multitask_bellman_error,
+    stage_tables,
+)
 
-WORLDS = {
+ENVIRONMENTS = {
     "lock": lambda seed: tabular_lock(horizon=4, num_tasks=2, num_actions=3, seed=seed),
     "rich lock": lambda seed: rich_lock(horizon=3, num_tasks=2, bank_size=3, seed=seed),
     "linear": lambda seed: linear_mdps(num_tasks=2, horizon=3, num_states=6, seed=seed),
@@ -18,7 +23,7 @@ WORLDS = {
 
 
 def naive_values(environment, task, policy=None):
-    """Backward induction by loops over states, actions and next states; no matrix anywhere."""
+    """Backward induction by loops over states, actions and next states."""
     following = [0.0] * environment.num_states
     for stage in reversed(range(environment.horizon)):
         values = []
@@ -42,9 +47,9 @@ def random_policy(environment, seed):
     return torch.randint(environment.num_actions, shape, generator=generator).numpy()
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_values_are_those_of_an_independent_backward_induction(name):
-    environment = WORLDS[name](3)
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_values_equal_an_independent_backward_induction(name):
+    environment = ENVIRONMENTS[name](3)
     policy = random_policy(environment, 1)
     evaluated = environment.policy_values(policy)
     for task in range(environment.num_tasks):
@@ -55,9 +60,9 @@ def test_values_are_those_of_an_independent_backward_induction(name):
     assert (evaluated <= environment.optimal_values[:, 0] + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_the_optimal_policy_has_no_regret_and_no_gap(name):
-    environment = WORLDS[name](5)
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_optimal_policy_has_no_regret_and_no_gap(name):
+    environment = ENVIRONMENTS[name](5)
     policy = environment.optimal_action_values.argmax(-1)
     np.testing.assert_allclose(environment.policy_values(policy), environment.optimal_values[:, 0])
     episode = environment.episode(1)
@@ -66,8 +71,8 @@ def test_the_optimal_policy_has_no_regret_and_no_gap(name):
     np.testing.assert_allclose(episode.gaps, 0, atol=1e-12)
 
 
-def test_probabilities_of_actions_are_evaluated_too():
-    environment = WORLDS["linear"](0)
+def test_stochastic_policy_is_evaluated():
+    environment = ENVIRONMENTS["linear"](0)
     policy = random_policy(environment, 2)
     table = np.eye(environment.num_actions)[policy]
     np.testing.assert_allclose(environment.policy_values(table), environment.policy_values(policy))
@@ -75,7 +80,7 @@ def test_probabilities_of_actions_are_evaluated_too():
     assert environment.policy_values(half).shape == (2, 6)
 
 
-def test_gaps_along_an_episode_have_the_regret_as_their_mean():
+def test_mean_of_the_gaps_of_an_episode_is_the_regret():
     environment = tabular_lock(horizon=3, num_actions=2, seed=1)
     policy = random_policy(environment, 0)
     policy[:, :, 0] = environment.optimal_action_values.argmax(-1)[:, :, 0]
@@ -93,7 +98,7 @@ def test_gaps_along_an_episode_have_the_regret_as_their_mean():
     assert abs(np.mean(gaps) - np.mean(regrets)) < 4 * error
 
 
-def test_what_is_drawn_has_the_frequencies_of_the_tables():
+def test_rewards_have_the_frequencies_of_the_tables():
     environment = tabular_lock(horizon=1, num_actions=2, seed=0)
     right = int(environment.goal[0, 0, 0].argmax())
     rewards = [
@@ -105,8 +110,8 @@ def test_what_is_drawn_has_the_frequencies_of_the_tables():
     assert abs(np.mean(rewards) - 0.5) < 4 * 0.5 / np.sqrt(len(rewards))
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_an_episode_is_a_function_of_seed_and_index(name):
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_episode_is_a_function_of_seed_and_index(name):
     def trace(environment, index):
         episode, seen = environment.episode(index), []
         for _ in range(environment.horizon):
@@ -114,10 +119,10 @@ def test_an_episode_is_a_function_of_seed_and_index(name):
             seen.append((episode.states.tolist(), outcome.rewards.tolist()))
         return seen, bool(outcome.ended.all())
 
-    environment = WORLDS[name](0)
+    environment = ENVIRONMENTS[name](0)
     first, ended = trace(environment, 1)
     trace(environment, 2)
-    assert ended and trace(environment, 1)[0] == first == trace(WORLDS[name](0), 1)[0]
+    assert ended and trace(environment, 1)[0] == first == trace(ENVIRONMENTS[name](0), 1)[0]
     many = [trace(environment, index)[0] for index in range(1, 8)]
     assert any(one != many[0] for one in many)
     with pytest.raises(InvalidInputError, match="has ended"):
@@ -126,7 +131,7 @@ def test_an_episode_is_a_function_of_seed_and_index(name):
             episode.play(torch.zeros(2, dtype=torch.int64))
 
 
-def test_a_lock_opens_for_its_code_only():
+def test_lock_opens_only_for_its_code():
     environment = tabular_lock(horizon=6, num_tasks=3, num_actions=3, seed=2)
     np.testing.assert_allclose(environment.optimal_values[:, 0, :2], 0.5)
     code = environment.optimal_action_values.argmax(-1)
@@ -137,10 +142,10 @@ def test_a_lock_opens_for_its_code_only():
     assert len({code[task].tobytes() for task in range(3)}) == 3
 
 
-def test_tasks_of_a_rich_lock_share_what_is_seen_and_latent_states_can_be_decoded():
+def test_rich_lock_emissions_are_shared_and_decodable():
     environment = rich_lock(num_tasks=3, bank_size=8, seed=4)
     observations = environment.inputs[:, 0, :16].double()
-    # The inverse of the rotation shows the latent state; no single coordinate does.
+    # The inverse rotation recovers the latent state; no single coordinate does.
     from scipy.linalg import hadamard
 
     coordinates = observations @ torch.from_numpy(hadamard(16) / 4.0)
@@ -150,19 +155,21 @@ def test_tasks_of_a_rich_lock_share_what_is_seen_and_latent_states_can_be_decode
     assert (latent.numpy() == environment.decoding).all()
 
 
-def test_linear_mdps_have_no_bellman_error_by_construction():
+def test_linear_mdps_have_zero_bellman_error():
     environment = linear_mdps(
         num_tasks=2, horizon=2, num_states=4, num_actions=2, feature_dim=2, seed=1
     )
     current = LinearValueClass(environment.true_features.numpy(), head_bound=2.0)
     following = LinearValueClass(environment.true_features.numpy(), head_bound=1.0)
-    for stage in environment.stage_tables(0):
+    for stage in stage_tables(environment.transitions, environment.rewards, 0):
         assert inherent_bellman_error(stage, current, following).error < 1e-8
-    shared = multitask_bellman_error(environment.stage_tables(0), [current], [following])
+    shared = multitask_bellman_error(
+        stage_tables(environment.transitions, environment.rewards, 0), [current], [following]
+    )
     assert shared.upper < 1e-8
 
 
-def test_the_dial_sets_the_bellman_error():
+def test_mix_scales_the_bellman_error():
     errors = []
     for mix in (0.0, 0.2, 0.4):
         environment = linear_mdps(
@@ -176,67 +183,122 @@ def test_the_dial_sets_the_bellman_error():
         )
         features = environment.true_features.numpy()
         following = LinearValueClass(features, head_bound=1.0, value_range=0.5)
-        stage = environment.stage_tables(0)[0]
+        stage = stage_tables(environment.transitions, environment.rewards, 0)[0]
         errors.append(inherent_bellman_error(stage, LinearValueClass(features), following).error)
     assert errors[0] < 1e-8 < 0.01 < errors[1] <= 0.2
     assert errors[2] == pytest.approx(2 * errors[1], rel=1e-6)
 
 
-STAY = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
-PAY = np.array([[0.0, 0.0], [1.0, 1.0]])
+TRANSITIONS = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+REWARDS = np.array([[0.0, 0.0], [1.0, 1.0]])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([STAY * 0.9], [PAY], {"horizon": 2}), "sum to 1, one is off by 0.1"),
-        (([STAY - [[[1, -1]]]], [PAY], {"horizon": 2}), "must not be negative"),
-        (([STAY], [PAY * 3], {"horizon": 2}), r"reward_range \(0.0, 1.0\), got rewards from"),
-        (([STAY], [PAY], {"horizon": 0}), "horizon must be at least 1"),
-        (([STAY], [PAY], {}), "horizon must be at least 1"),
-        (([STAY, STAY[:, :1]], [PAY, PAY[:, :1]], {"horizon": 2}), r"\[2, 1\] actions"),
-        (([STAY * np.nan], [PAY], {"horizon": 2}), "must be finite"),
-        (([STAY], [PAY], {"horizon": 2, "start": [0.5, 0.4]}), "start must be probabilities"),
-        (([STAY], [PAY], {"horizon": 2, "inputs": torch.zeros(3, 2, 1)}), "inputs must have"),
-        (([STAY[0]], [PAY], {"horizon": 2}), "of a task must be"),
-        (([], [], {"horizon": 2}), "at least one task"),
-        (([STAY], [PAY], {"horizon": 2, "reward_noise": "salt"}), "'salt'"),
-        (([STAY], [PAY], {"horizon": 2.5}), "an integer .* got 2.5"),
-        (([STAY], [PAY[:, :1]], {"horizon": 2}), r"with \[2\] actions and rewards with \[1\]"),
+        (([TRANSITIONS * 0.9], [REWARDS], {"horizon": 2}), "sum to 1, one is off by 0.1"),
+        (([TRANSITIONS - [[[1, -1]]]], [REWARDS], {"horizon": 2}), "must not be negative"),
         (
-            ([STAY, STAY], [PAY, PAY[:, :1]], {"horizon": 2}),
+            ([TRANSITIONS], [REWARDS * 3], {"horizon": 2}),
+            r"reward_range \(0, 1\), but they go from 0 to 3",
+        ),
+        (([TRANSITIONS], [REWARDS], {"horizon": 0}), "horizon must be at least 1"),
+        (([TRANSITIONS], [REWARDS], {}), "horizon must be at least 1"),
+        (
+            ([TRANSITIONS, TRANSITIONS[:, :1]], [REWARDS, REWARDS[:, :1]], {"horizon": 2}),
+            r"\[2, 1\] actions",
+        ),
+        (([TRANSITIONS * np.nan], [REWARDS], {"horizon": 2}), "must be finite"),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "start": [0.5, 0.4]}),
+            "start must be probabilities",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "inputs": torch.zeros(3, 2, 1)}),
+            "inputs must have",
+        ),
+        (([TRANSITIONS[0]], [REWARDS], {"horizon": 2}), "of a task must be"),
+        (([], [], {"horizon": 2}), "at least one task"),
+        (([TRANSITIONS], [REWARDS], {"horizon": 2, "reward_noise": "salt"}), "'salt'"),
+        (([TRANSITIONS], [REWARDS], {"horizon": 2.5}), "an integer .* got 2.5"),
+        (
+            ([TRANSITIONS], [REWARDS[:, :1]], {"horizon": 2}),
+            r"with \[2\] actions and rewards with \[1\]",
+        ),
+        (
+            ([TRANSITIONS, TRANSITIONS], [REWARDS, REWARDS[:, :1]], {"horizon": 2}),
             r"transitions with \[2, 2\] actions and rewards with \[2, 1\] actions",
         ),
-        (([STAY], [PAY * np.nan], {"horizon": 2}), "rewards must be finite"),
-        (([STAY], [PAY], {"horizon": 2, "start": [1.0]}), r"\[state\] = \[2\] .* got \[1\]"),
-        (([STAY], [PAY], {"horizon": 2, "start": [1.0, 0, 0]}), r"got \[3\]; give every"),
-        (([STAY], [PAY], {"horizon": 2, "start": ["a", "b"]}), "start must be probabilities"),
-        (([STAY], [PAY], {"horizon": 2, "start": [np.nan, 1.0]}), "start must be finite"),
+        (([TRANSITIONS], [REWARDS * np.nan], {"horizon": 2}), "rewards must be finite"),
         (
-            ([STAY], [PAY], {"horizon": 2, "inputs": torch.full((2, 2, 1), torch.nan)}),
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "start": [1.0]}),
+            r"\[state\] = \[2\] .* got \[1\]",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "start": [1.0, 0, 0]}),
+            r"got \[3\]; give every",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "start": ["a", "b"]}),
+            "start must be probabilities",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "start": [np.nan, 1.0]}),
+            "start must be finite",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "inputs": torch.full((2, 2, 1), torch.nan)}),
             "inputs must be finite",
         ),
-        (([STAY], [PAY], {"horizon": 2, "value_range": (2, 0)}), "value_range .* low < high"),
-        (([STAY], [PAY], {"horizon": 2, "value_range": (0, np.nan)}), "value_range .* low < high"),
-        (([STAY], [PAY], {"horizon": 2, "value_range": 3}), r"value_range must be \(low, high\)"),
-        (([STAY], [PAY], {"horizon": 2, "value_range": (0, 1.5)}), "go from 0 to 2, got .*widen"),
-        (([STAY], [PAY], {"horizon": 2, "value_range": (0.5, 2)}), "go from 0 to 2, got"),
-        (([STAY], [PAY], {"horizon": 2, "reward_range": (1, 0)}), "reward_range .* low < high"),
-        (([STAY], [PAY], {"horizon": 2, "goal": np.zeros((2, 2), bool)}), "goal must be a numpy"),
-        (([STAY], [PAY], {"horizon": 2, "goal": np.zeros((1, 2, 2, 2))}), "booleans .* float64"),
-        (([STAY], [PAY], {"horizon": 2, "noisy": np.ones((1, 2, 2, 3), bool)}), "noisy must be"),
-        (([STAY], [PAY], {"horizon": 2, "noisy": True}), "noisy must be .* got bool"),
         (
-            ([STAY], [PAY], {"horizon": 2, "true_features": torch.zeros(2, 3, 1)}),
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "value_range": (2, 0)}),
+            "value_range .* low < high",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "value_range": (0, np.nan)}),
+            "value_range .* low < high",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "value_range": 3}),
+            r"value_range must be \(low, high\)",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "value_range": (0, 1.5)}),
+            "go from 0 to 2; widen",
+        ),
+        (([TRANSITIONS], [REWARDS], {"horizon": 2, "value_range": (0.5, 2)}), "go from 0 to 2"),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "reward_range": (1, 0)}),
+            "reward_range .* low < high",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "goal": np.zeros((2, 2), bool)}),
+            "goal must be a numpy",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "goal": np.zeros((1, 2, 2, 2))}),
+            "booleans .* float64",
+        ),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "noisy": np.ones((1, 2, 2, 3), bool)}),
+            "noisy must be",
+        ),
+        (([TRANSITIONS], [REWARDS], {"horizon": 2, "noisy": True}), "noisy must be .* got bool"),
+        (
+            ([TRANSITIONS], [REWARDS], {"horizon": 2, "true_features": torch.zeros(2, 3, 1)}),
             r"true_features .*\[2, 2, ...\], got torch.float32 of shape \[2, 3, 1\]",
         ),
         (
-            ([STAY], [PAY], {"horizon": 2, "true_features": torch.full((2, 2, 1), torch.nan)}),
+            (
+                [TRANSITIONS],
+                [REWARDS],
+                {"horizon": 2, "true_features": torch.full((2, 2, 1), torch.nan)},
+            ),
             "true_features must be finite",
         ),
     ],
 )
-def test_wrong_worlds_are_refused_with_a_sentence(arguments, message):
+def test_invalid_tables_are_refused(arguments, message):
     transitions, rewards, options = arguments
     with pytest.raises(InvalidInputError, match=message):
         tabular_mdps(transitions, rewards, **options)
@@ -253,14 +315,14 @@ def test_wrong_worlds_are_refused_with_a_sentence(arguments, message):
         (lambda: linear_mdps(horizon=0), "at least 1"),
     ],
 )
-def test_wrong_settings_are_refused(make, message):
+def test_invalid_settings_are_refused(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
 
 
-def test_policies_that_are_none_are_refused():
-    environment = tabular_mdps([STAY], [PAY], horizon=2)
-    with pytest.raises(InvalidInputError, match="a policy has actions"):
+def test_invalid_policies_are_refused():
+    environment = tabular_mdps([TRANSITIONS], [REWARDS], horizon=2)
+    with pytest.raises(InvalidInputError, match="a policy holds actions"):
         environment.policy_values(np.zeros((1, 3, 2), dtype=int))
     with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
         environment.policy_values(np.full((1, 2, 2), 5))
@@ -278,7 +340,7 @@ def test_policies_that_are_none_are_refused():
         ([True, False], "integers .* got bool"),
     ],
 )
-def test_actions_that_are_none_are_refused_and_nothing_happens(actions, message):
+def test_invalid_actions_are_refused_before_any_change(actions, message):
     environment = tabular_lock(horizon=4, num_tasks=2, num_actions=3, seed=1)
     episode, twin = environment.episode(1), environment.episode(1)
     with pytest.raises(InvalidInputError, match=message):
@@ -290,7 +352,7 @@ def test_actions_that_are_none_are_refused_and_nothing_happens(actions, message)
     assert (episode.states == twin.states).all() and (episode.gaps == twin.gaps).all()
 
 
-def test_small_integers_are_actions_too():
+def test_small_integer_types_are_valid_actions():
     environment = tabular_lock(horizon=2, num_tasks=2, num_actions=3, seed=1)
     for dtype in (torch.int8, torch.uint8, torch.int32):
         environment.episode(1).play(torch.tensor([2, 0], dtype=dtype))

@@ -1,4 +1,4 @@
-"""The image bandit of section 6.1: choose the image whose digit pays best."""
+"""The image bandit of section 6.1: choose the image whose digit has the largest reward."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ Digits = Literal["iid", "distinct"]
 
 
 class ImageBandit:
-    """M tasks; each round shows each of them K images, and pays by the digit that is chosen.
+    """M tasks; in each round each task chooses one of K images and is rewarded by its digit.
 
-    Task i pays sigma_i(digit) + noise. All that is random in round t derives from (seed, t) and
-    nothing else: contexts and noise are the same whatever was chosen before.
+    The reward of task i is sigma_i(digit) + noise. All randomness of round t derives from
+    (seed, t): contexts and noise do not depend on earlier actions.
 
     Args:
         data: images and their digits.
+        num_tasks: M.
+        num_actions: K.
         reward_map: `permutation` gives each task a permutation of {0, .. 9} / 10, such that ten
-            tasks in a row have ten different best digits; `tenths` pays digit / 10 in every
+            consecutive tasks have ten different best digits; `tenths` is digit / 10 in every
             task; `uniform` draws sigma_i(digit) from [0, 1].
-        digits: `iid` shows any K images; `distinct` shows K different digits.
+        digits: `iid` draws any K images; `distinct` draws images of K different digits.
         noise_scale: standard deviation of the Gaussian noise. Rewards are not clipped.
+        seed: reward maps and rounds derive from it.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class ImageBandit:
             candidates=self.data.images[images],
             mean_rewards=self.reward_maps.gather(1, labels),
             # Paper: rewards range from 0 to 1, plus noise; whether the sum is clipped is not said.
-            # It is not, so that the mean of a reward stays what the digit pays.
+            # It is not clipped here, so that the mean of a reward is sigma_i(digit).
             noise=self.noise_scale * noise,
             true_features=one_hot(labels, NUM_CLASSES).to(torch.float64),
         )
@@ -92,10 +95,14 @@ class ImageBandit:
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
         height, width = self.data.images.shape[1:]
-        return {"images": len(self.data.images), "pixels": f"{height} x {width}"}
+        return {
+            "images": len(self.data.images),
+            "pixels": f"{height} x {width}",
+            "actions": self.num_actions,
+        }
 
     # Paper: "K different digit images", K not given. Any K images, ten by default; different
-    # digits on request. Contexts are drawn for each task apart.
+    # digits on request. Contexts are drawn for each task separately.
     def _iid_images(self, generator: torch.Generator) -> Tensor:
         shape = (self.num_tasks, self.num_actions)
         return torch.randint(len(self.data.images), shape, generator=generator)
@@ -121,7 +128,7 @@ def _class_counts(labels: Tensor) -> Tensor:
 
 
 def _permutations(num_tasks: int, generator: torch.Generator) -> Tensor:
-    """[task, digit]; task i pays most for the i-th digit of a random order, then any order."""
+    """[task, digit]; the best digit of task i is the i-th of a random order, the rest is random."""
     # Paper: "unique" rewards in [0, 1], distinct best digits for ten tasks (App. C.1); the
     # values are not given.
     maps = []

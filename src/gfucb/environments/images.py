@@ -1,4 +1,4 @@
-"""Labelled images: scikit-learn's digits in the box, MNIST-format files from a directory."""
+"""Labelled images: the digits of scikit-learn, and files in MNIST format from a directory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MNIST_FILES = {
     "t10k-images-idx3-ubyte": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
-# Where, below the directory named by the user, the files may lie.
+# Where the files may be, relative to the data directory.
 SUBDIRECTORIES = ("", "mnist", "MNIST/raw")
 
 Split = Literal["train", "test"]
@@ -43,7 +43,7 @@ class LabelledImages:
 
 
 def load_digits() -> LabelledImages:
-    """The 1797 8 x 8 digits that come with scikit-learn, their 17 grey levels spread to bytes."""
+    """The 1797 8 x 8 digits of scikit-learn, their 17 grey levels scaled to bytes."""
     from sklearn.datasets import load_digits as sklearn_digits
 
     pixels, labels = sklearn_digits(return_X_y=True)
@@ -63,8 +63,8 @@ def load_mnist(
     directory = data_dir or os.environ.get(DATA_DIR_VARIABLE)
     if not directory:
         raise DataFileError(
-            "MNIST needs a directory to be read from: name it with --data-dir or in the environment "
-            f"variable {DATA_DIR_VARIABLE}; `gfucb fetch-mnist --data-dir FOLDER` fills one"
+            "MNIST is read from a directory: pass --data-dir or set the environment variable "
+            f"{DATA_DIR_VARIABLE}; `gfucb fetch-mnist --data-dir DIRECTORY` downloads the files"
         )
     prefix = "train" if split == "train" else "t10k"
     image_file = find_idx(Path(directory), f"{prefix}-images-idx3-ubyte")
@@ -73,22 +73,22 @@ def load_mnist(
     if len(images) != len(labels):
         raise DataFileError(
             f"{image_file} has {len(images)} images but {label_file} has {len(labels)} labels; "
-            "the two files do not belong together"
+            "the two files are not from one data set"
         )
     return LabelledImages(torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64)))
 
 
 def find_idx(directory: Path, name: str) -> Path:
-    """The file `name` or `name`.gz in the directory or one of its usual subfolders."""
-    places = [directory / sub / (name + end) for sub in SUBDIRECTORIES for end in ("", ".gz")]
-    for place in places:
-        if place.is_file():
-            return place
-    looked = "\n  ".join(str(place) for place in places)
+    """The file `name` or `name`.gz in the directory or one of its usual subdirectories."""
+    paths = [directory / sub / (name + end) for sub in SUBDIRECTORIES for end in ("", ".gz")]
+    for path in paths:
+        if path.is_file():
+            return path
+    looked = "\n  ".join(str(path) for path in paths)
     reason = "" if directory.is_dir() else f"; there is no directory {directory}"
     raise DataFileError(
         f"cannot find {name}{reason}. Looked for\n  {looked}\n"
-        f"Copy it there, or let `gfucb fetch-mnist --data-dir {directory}` download it"
+        f"Copy it there, or download it with `gfucb fetch-mnist --data-dir {directory}`"
     )
 
 
@@ -97,31 +97,36 @@ def read_idx(path: Path, num_axes: int) -> NDArray[np.uint8]:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise DataFileError(f"{path} is torn or no gzip file: {error}; fetch it again") from error
+        raise DataFileError(
+            f"{path} is truncated or not a gzip file: {error}; download it again"
+        ) from error
     header = 4 * (1 + num_axes)
     if len(content) < header:
-        raise DataFileError(f"{path} is torn: {len(content)} bytes, the header alone has {header}")
+        raise DataFileError(
+            f"{path} is truncated: {len(content)} bytes, the header alone has {header}"
+        )
     numbers = np.frombuffer(content, dtype=">u4", count=1 + num_axes)
     magic = 0x0800 + num_axes
     if numbers[0] != magic:
         raise DataFileError(
-            f"{path} is no IDX file of bytes with {num_axes} axes: it begins with "
+            f"{path} is not an IDX file of bytes with {num_axes} axes: it starts with "
             f"{int(numbers[0]):#010x}, expected {magic:#010x}"
         )
     shape = tuple(int(n) for n in numbers[1:])
     expected = header + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
         raise DataFileError(
-            f"{path} is torn: its header bounds {expected} bytes, it has {len(content)}; "
-            "fetch it again"
+            f"{path} is truncated or damaged: its header says {expected} bytes, it has "
+            f"{len(content)}; download it again"
         )
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape).copy()
 
 
 def fetch_mnist(data_dir: str | os.PathLike[str], source: str = MNIST_SOURCE) -> list[Path]:
-    """Download the four MNIST files that are missing, checking each; return their paths.
+    """Download the missing ones of the four MNIST files; return the paths of all four.
 
-    A file whose checksum is wrong is not kept. Files that are there are checked, not replaced.
+    The checksum of every file is verified. A download with a wrong checksum is discarded; files
+    that exist are not replaced.
     """
     directory = Path(data_dir)
     directory.mkdir(parents=True, exist_ok=True)

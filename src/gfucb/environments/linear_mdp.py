@@ -1,4 +1,4 @@
-"""Linear MDPs that share their features, and a dial that takes them away from linear."""
+"""Linear MDPs that share their features, and a mixture with MDPs that are not linear."""
 
 from __future__ import annotations
 
@@ -12,27 +12,22 @@ from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.validation.tables import Array
 from gfucb.environments.tabular_mdp import TabularMDPs
 from gfucb.models import FiniteClass, NeuralRepresentation, features_of
-from gfucb.theory.small_mdp import Array, MDPStage
 
 
 @dataclass(frozen=True, eq=False)
 class LinearMDPs(TabularMDPs):
-    """Finite MDPs with P = sum_j phi_j mu_j and r = <phi, rho>, up to the dial.
+    """Finite MDPs with P = sum_j phi_j mu_j and r = <phi, rho>, mixed with arbitrary ones.
 
     Attributes:
-        representation_class: what an agent may be told: several representations, one of them true.
-        mix: the dial; 0 is linear, 1 arbitrary.
+        representation_class: the candidate representations that an agent may use; one is true.
+        mix: weight of the arbitrary MDPs; 0 is linear, 1 arbitrary.
     """
 
     representation_class: FiniteClass | None = None
     mix: float = 0.0
-
-    def stage_tables(self, stage: int) -> list[MDPStage]:
-        """One table a task of what happens in a stage, for `gfucb.theory`."""
-        tables = zip(self.transitions[:, stage], self.rewards[:, stage], strict=True)
-        return [MDPStage(transitions, rewards) for transitions, rewards in tables]
 
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
@@ -57,15 +52,28 @@ def linear_mdps(
     """Draw tasks on one shared phi*(s, a) in the simplex.
 
     Task i has anchor distributions mu_hj over states and rewards rho_h in [0, 1/H]^k in each stage,
-    so the backup of any next values V is r + P V = <phi*, rho + mu V>: linear, the inherent
-    Bellman error is zero for every class that contains phi*. The dial replaces (P, r) by
-    (1 - mix) (P, r) + mix (P', r') with arbitrary tables P', r' of the same seed; the error is then
+    so the backup of any next values V is linear, r + P V = <phi*, rho + mu V>, and the inherent
+    Bellman error is zero for every class that contains phi*. With `mix` > 0, (P, r) is replaced by
+    (1 - mix) (P, r) + mix (P', r') with arbitrary tables P', r' of the same seed. The error is then
     at most `mix`, because all backups stay in [0, 1].
 
-    Inputs x(s, a) are Gaussian; phi*(x) = softmax(sharpness B x) with one of several random B.
+    Inputs x(s, a) are Gaussian; phi*(x) = softmax(sharpness B x / sqrt(input_dim)) with one of
+    several random B.
 
-    `sharpness` says how close features are to one-hot; `concentration` is that of the Dirichlet
-    distributions the anchors are drawn from: small ones put an anchor on few states.
+    Args:
+        num_tasks: M.
+        horizon: H.
+        num_states: S.
+        num_actions: A.
+        feature_dim: k.
+        input_dim: length of the inputs.
+        num_representations: size of the representation class.
+        sharpness: large values make features nearly one-hot.
+        concentration: of the Dirichlet distributions of the anchors; small values put an anchor
+            on few states.
+        noise_scale: standard deviation of the Gaussian noise on rewards.
+        mix: weight of the arbitrary tables.
+        seed: tables and episodes derive from it.
     """
     sizes = (num_tasks, horizon, num_states, num_actions, feature_dim, input_dim)
     if min(*sizes, num_representations) < 1:
@@ -87,8 +95,10 @@ def linear_mdps(
         softmax_features(input_dim, feature_dim, sharpness, generator)
         for _ in range(num_representations)
     ]
-    truth = members[int(torch.randint(num_representations, (1,), generator=generator))]
-    features = features_of(truth, inputs.flatten(0, 1)).unflatten(0, (num_states, num_actions))
+    true_member = members[int(torch.randint(num_representations, (1,), generator=generator))]
+    features = features_of(true_member, inputs.flatten(0, 1)).unflatten(
+        0, (num_states, num_actions)
+    )
     transitions, rewards = _linear_tables(features, num_tasks, horizon, concentration, seed)
     other_transitions, other_rewards = _arbitrary_tables(rewards.shape, horizon, seed)
     return LinearMDPs(

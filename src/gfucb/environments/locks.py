@@ -1,10 +1,10 @@
-"""Combination locks: one wrong action anywhere and the goal is lost (Misra et al., 2020).
+"""Combination locks: one wrong action loses the goal of the episode (Misra et al., 2020).
 
-Three latent states: two good ones and a dead one. In a good state one action is right: it leads to
-either good state with equal chance; every other one pays a little and leads to the dead state,
-which pays nothing and is never left. The right action in the last stage opens the lock, which then
-pays 1 with probability 0.5. Tasks differ in their codes, the right actions; what is seen of the
-states is shared.
+There are three latent states: two good ones and a dead one. In a good state one action is right. It
+leads to either good state with probability 0.5; every other action pays a small reward and leads to
+the dead state, which pays nothing and is never left. The right action of the last stage opens the
+lock, which pays 1 with probability 0.5. Tasks differ in their right actions (their codes); the
+observations of states are shared.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-from gfucb.environments.tabular_mdp import Integers, TabularMDPs, one_hot_inputs
-from gfucb.theory.small_mdp import Array
+from gfucb.core.validation.tables import Array
+from gfucb.environments.tabular_episode import Integers
+from gfucb.environments.tabular_mdp import TabularMDPs, one_hot_inputs
 
 NUM_LATENT = 3
 DEAD = 2
-OPENING_PAYS = 0.5
+MEAN_GOAL_REWARD = 0.5
 
 LatentTables = tuple[Array, Array, NDArray[np.bool_]]
 
@@ -35,11 +36,11 @@ def tabular_lock(
     anti_reward: float = 0.1,
     seed: int = 0,
 ) -> TabularMDPs:
-    """Locks whose latent states are seen, as one-hot vectors of (state, action); V* = 0.5.
+    """Locks whose latent states are observed, as one-hot vectors of (state, action); V* = 0.5.
 
-    A wrong action pays `anti_reward` at once, for sure: a learner that goes by what it got prefers
-    it to a goal it has never seen. Uniform play opens a lock with probability
-    num_actions^-horizon.
+    A wrong action pays `anti_reward` immediately and with certainty, so a learner without
+    exploration prefers it to a goal that it has never reached. Uniform play opens a lock with
+    probability num_actions^-horizon.
     """
     tables = _latent_tables(horizon, num_tasks, num_actions, anti_reward, seed)
     features = one_hot_inputs(NUM_LATENT, num_actions)
@@ -58,15 +59,24 @@ def rich_lock(
     distractor_scale: float = 0.1,
     seed: int = 0,
 ) -> TabularMDPs:
-    """Locks seen through an emission that all tasks share and no agent is told.
+    """Locks with rich observations: an unknown emission, shared by all tasks, hides the state.
 
-    An observation is R (one-hot latent state, zeros + noise) with R a Hadamard matrix of unit
-    columns: no single coordinate tells anything. Each latent state has `bank_size` observations,
-    drawn once and then equally likely whenever the state is entered, so the environment is a finite
-    MDP over observations and all values are exact. Inputs are (observation, one-hot action).
+    An observation is R ((one-hot latent state, zeros) + noise) with R a Hadamard matrix of unit
+    columns, so no single coordinate identifies the state. Each latent state has `bank_size`
+    observations, drawn once; all are equally likely whenever the state is entered. The environment
+    is therefore a finite MDP over observations and its values are exact. Inputs are (observation,
+    one-hot action).
 
-    `observation_dim` is a power of two of at least 4; `noise_scale` is that of the noise on the
-    three coordinates of the latent state, `distractor_scale` that on all others.
+    Args:
+        horizon: H.
+        num_tasks: M.
+        num_actions: A.
+        anti_reward: the reward of a wrong action.
+        observation_dim: a power of two of at least 4.
+        bank_size: observations per latent state.
+        noise_scale: standard deviation of the noise on the three coordinates of the state.
+        distractor_scale: standard deviation of the noise on all other coordinates.
+        seed: codes, emission and episodes derive from it.
     """
     if observation_dim < 4 or observation_dim & (observation_dim - 1) or bank_size < 1:
         raise InvalidInputError(
@@ -85,8 +95,8 @@ def rich_lock(
     rotation = torch.from_numpy(hadamard(observation_dim).astype(np.float64))
     observations = coordinates @ rotation.T / observation_dim**0.5
     inputs = with_actions(observations.to(torch.float32), num_actions)
-    truth = one_hot_inputs(NUM_LATENT, num_actions)[torch.from_numpy(decoding)]
-    return _environment(tables, decoding, inputs, truth, seed)
+    true_features = one_hot_inputs(NUM_LATENT, num_actions)[torch.from_numpy(decoding)]
+    return _environment(tables, decoding, inputs, true_features, seed)
 
 
 def with_actions(observations: Tensor, num_actions: int) -> Tensor:
@@ -100,7 +110,7 @@ def with_actions(observations: Tensor, num_actions: int) -> Tensor:
 def _latent_tables(
     horizon: int, num_tasks: int, num_actions: int, anti_reward: float, seed: int
 ) -> LatentTables:
-    """Transitions, mean rewards and the goal over latent states, with a random code a task."""
+    """Transitions, mean rewards and goals over latent states, with one random code per task."""
     for name, count, least in (
         ("horizon", horizon, 1),
         ("num_tasks", num_tasks, 1),
@@ -108,10 +118,10 @@ def _latent_tables(
     ):
         if count < least:
             raise InvalidInputError(f"a lock needs {name} of at least {least}, got {count}")
-    if not 0 <= anti_reward < OPENING_PAYS:
+    if not 0 <= anti_reward < MEAN_GOAL_REWARD:
         raise InvalidInputError(
-            f"anti_reward must be at least 0 and below {OPENING_PAYS}, which opening the lock "
-            f"pays on average, got {anti_reward}"
+            f"anti_reward must be at least 0 and below {MEAN_GOAL_REWARD}, the mean reward of "
+            f"opening the lock, got {anti_reward}"
         )
     generator = random_stream(seed, "codes")
     codes = torch.randint(num_actions, (num_tasks, horizon, DEAD), generator=generator).numpy()
@@ -124,19 +134,22 @@ def _latent_tables(
     rewards[:, :, :DEAD] = anti_reward * ~right
     goal = np.zeros(shape, dtype=bool)
     goal[:, -1, :DEAD] = right[:, -1]
-    rewards[goal] = OPENING_PAYS
+    rewards[goal] = MEAN_GOAL_REWARD
     return transitions, rewards, goal
 
 
 def _environment(
-    tables: LatentTables, decoding: Integers, inputs: Tensor, truth: Tensor, seed: int
+    tables: LatentTables, decoding: Integers, inputs: Tensor, true_features: Tensor, seed: int
 ) -> TabularMDPs:
-    """The latent tables seen through `decoding` [state]; observations of a state equally likely."""
+    """Lift the latent tables to observations; those of one latent state are equally likely.
+
+    `decoding` [state] is the latent state of each observation.
+    """
     transitions, rewards, goal = tables
     num_tasks = len(rewards)
     share = 1 / np.bincount(decoding)[decoding]
     start = np.where(decoding == DEAD, 0.0, 0.5) * share
-    opened = goal[:, :, decoding]
+    opening = goal[:, :, decoding]
     return TabularMDPs(
         transitions[:, :, decoding][..., decoding] * share,
         rewards[:, :, decoding],
@@ -145,8 +158,8 @@ def _environment(
         seed=seed,
         value_range=(0.0, 1.0),
         reward_noise="bernoulli",
-        noisy=opened,
-        true_features=truth,
-        goal=opened,
+        noisy=opening,
+        true_features=true_features,
+        goal=opening,
         decoding=decoding,
     )

@@ -1,4 +1,4 @@
-"""Environments built from a truth that is known: a finite or a linear class, and exact regret."""
+"""Synthetic bandits: the true function is a known member of a finite or linear class."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ from gfucb.models import (
 
 @dataclass(frozen=True, eq=False)
 class SyntheticBandit:
-    """Candidates on the unit sphere, rewards truth_i(x) + noise; |truth| <= 1.
+    """Candidates on the unit sphere, rewards f*_i(x) + Gaussian noise with |f*| <= 1.
 
-    All that is random in round t derives from (seed, t) and nothing else.
+    All randomness of round t derives from (seed, t).
 
     Attributes:
-        truth: the true f, a member of `representation_class` with heads on the unit sphere.
-        representation_class: what an agent may be told.
+        truth: f*, whose representation is in `representation_class`; heads are unit vectors.
+        representation_class: the class an agent may use.
+        num_tasks: M.
+        num_actions: K.
+        input_dim: length of the inputs.
+        noise_scale: standard deviation of the noise.
+        seed: rounds derive from it.
     """
 
     truth: MultiheadFunction
@@ -67,7 +72,11 @@ class SyntheticBandit:
 
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
-        return {"input_dim": self.input_dim, "feature_dim": self.truth.heads.shape[1]}
+        return {
+            "actions": self.num_actions,
+            "input_dim": self.input_dim,
+            "feature_dim": self.truth.heads.shape[1],
+        }
 
 
 def finite_bandit(
@@ -80,7 +89,7 @@ def finite_bandit(
     noise_scale: float = 0.1,
     seed: int = 0,
 ) -> SyntheticBandit:
-    """The truth is one of several random non-linear maps x -> normalised tanh(2 B x)."""
+    """f* uses one of several random non-linear maps x -> tanh(2 B x) / |tanh(2 B x)|."""
     _require_counts(num_tasks, num_actions, input_dim, feature_dim, num_representations)
     generator = random_stream(seed, "truth")
     members = [
@@ -103,7 +112,7 @@ def linear_bandit(
     noise_scale: float = 0.1,
     seed: int = 0,
 ) -> SyntheticBandit:
-    """The truth is x -> B x with a random B of orthonormal rows."""
+    """f* uses x -> B x with a random B of orthonormal rows."""
     _require_counts(num_tasks, num_actions, input_dim, feature_dim)
     generator = random_stream(seed, "truth")
     known = LinearClass(input_dim, feature_dim)

@@ -50,7 +50,7 @@ from gfucb.theory.multitask_bellman import (
     multitask_bellman_error,
     multitask_bellman_error_lower_bound,
 )
-from gfucb.theory.small_mdp import MDPStage, linear_mdp_stage
+from gfucb.theory.small_mdp import MDPStage, linear_mdp_stage, stage_tables
 from gfucb.theory.uncertainty import (
     d2_uncertainties,
     effective_dimension,
@@ -61,6 +61,7 @@ from gfucb.theory.uncertainty import (
 
 __all__ = [
     "BanditSize",
+    "Bound",
     "CorrectedRadius",
     "CorrectedStageRadius",
     "EluderDimension",
@@ -70,7 +71,6 @@ __all__ = [
     "MDPStage",
     "PrintedRadius",
     "PrintedStageRadius",
-    "Bound",
     "TheoryProblem",
     "bellman_error_lower_bound",
     "covering_bounds",
@@ -78,6 +78,7 @@ __all__ = [
     "effective_dimension",
     "eluder_dimension",
     "eluder_lower_bound",
+    "evaluate_bounds",
     "finite_generalised_dimension",
     "finite_inputs_bound",
     "generalised_eluder_estimate",
@@ -101,11 +102,11 @@ __all__ = [
     "multitask_bellman_error_lower_bound",
     "printed_theorem_1",
     "printed_theorem_2",
-    "evaluate_bounds",
     "quadratic_eluder_bound",
     "repaired_theorem_1",
     "repaired_theorem_2",
     "sharing_gain",
+    "stage_tables",
     "sum_class",
     "sum_class_theorem_1",
 ]

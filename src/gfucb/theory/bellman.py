@@ -15,9 +15,10 @@ import torch
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.validation.tables import Array
 from gfucb.theory.linear_programs import solve_program
 from gfucb.theory.linear_values import LinearValueClass, NearestMember
-from gfucb.theory.small_mdp import Array, MDPStage
+from gfucb.theory.small_mdp import MDPStage
 from gfucb.theory.value_pieces import piece_vertices, require_bounded_heads
 
 # An ascent stops when a step gains less than this.

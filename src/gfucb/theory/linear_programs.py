@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from gfucb.theory.small_mdp import Array
+from gfucb.core.validation.tables import Array
 
 
 @dataclass(frozen=True, eq=False)

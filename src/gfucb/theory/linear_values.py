@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.tables import Array, validate_table
 from gfucb.theory.linear_programs import solve_program
-from gfucb.theory.small_mdp import Array, check_table
 
 # Distances are computed until their certified bounds agree to this.
 DISTANCE_TOLERANCE = 1e-10
@@ -54,7 +54,7 @@ class LinearValueClass:
     value_range: float | None = None
 
     def __post_init__(self) -> None:
-        check_table(self.features, "features", "state action feature")
+        validate_table(self.features, "features", "state action feature")
         for name in ("head_bound", "value_range"):
             bound = getattr(self, name)
             if bound is not None and not (math.isfinite(bound) and bound > 0):

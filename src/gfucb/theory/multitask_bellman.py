@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.tables import Array
 from gfucb.theory.bellman import ascend, backup_tables, check_shapes, random_next_heads
 from gfucb.theory.linear_values import LinearValueClass
-from gfucb.theory.small_mdp import Array, MDPStage
+from gfucb.theory.small_mdp import MDPStage
 from gfucb.theory.value_pieces import value_pieces
 
 # Sets of representations are kept as bits of an integer and all of them may be visited.

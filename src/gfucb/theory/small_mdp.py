@@ -9,28 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-
-Array = NDArray[np.float64]
-
-# How far a row of probabilities may be from one: a few roundings of a long sum, no more.
-PROBABILITY_TOLERANCE = 1e-9
-
-
-def check_table(table: Array, name: str, axes: str) -> None:
-    """Refuse a table that is not a finite numpy array with one axis per word of `axes`."""
-    if not isinstance(table, np.ndarray) or table.ndim != len(axes.split()) or table.size == 0:
-        raise InvalidInputError(
-            f"{name} must be a non-empty numpy array with the axes [{axes}], "
-            f"got {getattr(table, 'shape', type(table).__name__)}"
-        )
-    if table.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{name} must be real numbers, got {table.dtype}")
-    if not np.isfinite(table).all():
-        raise InvalidInputError(f"{name} must be finite, but some entries are NaN or infinite")
+from gfucb.core.validation.tables import PROBABILITY_TOLERANCE, Array, validate_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +28,8 @@ class MDPStage:
     rewards: Array
 
     def __post_init__(self) -> None:
-        check_table(self.transitions, "transitions", "state action next_state")
-        check_table(self.rewards, "rewards", "state action")
+        validate_table(self.transitions, "transitions", "state action next_state")
+        validate_table(self.rewards, "rewards", "state action")
         if self.transitions.shape[:2] != self.rewards.shape:
             raise InvalidInputError(
                 f"transitions and rewards must agree on [state action], "
@@ -79,6 +61,16 @@ class MDPStage:
             "sat,ct->csa", self.transitions, next_state_values
         )
         return backups
+
+
+def stage_tables(transitions: Array, rewards: Array, stage: int) -> list[MDPStage]:
+    """One `MDPStage` per task for one stage of finite MDPs.
+
+    Shapes: transitions [task, stage, state, action, next_state], rewards [task, stage, state,
+    action], as `gfucb.environments.TabularMDPs` stores them.
+    """
+    tables = zip(transitions[:, stage], rewards[:, stage], strict=True)
+    return [MDPStage(own_transitions, own_rewards) for own_transitions, own_rewards in tables]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.tables import Array
 from gfucb.theory.linear_values import LinearValueClass
-from gfucb.theory.small_mdp import Array
 
 # Combinations of hyperplanes the enumeration accepts: 6 states, 3 actions, 4 features fit.
 MAX_COMBINATIONS = 2_000_000
