@@ -51,10 +51,10 @@ def with_value(value: float) -> torch.Tensor:
         ({"candidates": torch.ones(3, 4, 5, dtype=torch.bool)}, "real numbers"),
         ({"candidates": [[["a"]]]}, "numbers"),
         ({"candidates": [[[1.0], [2.0]], [[1.0]]]}, "numbers"),
-        ({"candidates": torch.rand(2, 4, 5)}, "2 entries"),
+        ({"candidates": torch.rand(2, 4, 5)}, "2 rows"),
         ({"candidates": action_sets(1), "tasks": [0, 1, 3]}, "0 to 2, got task 3"),
         ({"candidates": action_sets(1), "tasks": [0, 1, -1]}, "got task -1"),
-        ({"candidates": action_sets(1), "tasks": [0, 1]}, "3 entries"),
+        ({"candidates": action_sets(1), "tasks": [0, 1]}, "3 rows"),
         ({"candidates": action_sets(1), "tasks": [0.0, 1.0, 2.0]}, "integers"),
         (
             {"candidates": action_sets(1), "available": torch.zeros(3, 4, dtype=torch.bool)},
@@ -77,8 +77,8 @@ def test_bad_menus(arguments, message):
     [
         ([0.1, NAN, 0.3], r"nan in row 1.*decision\[rows\]"),
         ([0.1, 0.2, INF], "inf in row 2"),
-        ([0.1, 0.2], r"3 entries.*\[2\].*decision\[rows\]"),
-        (0.5, "3 entries"),
+        ([0.1, 0.2], r"3 rows.*\[2\].*decision\[rows\]"),
+        (0.5, "3 rows"),
         (torch.rand(3, 1), r"got \[3, 1\]"),
         (torch.tensor([True, False, True]), "real numbers"),
         (["a", "b", "c"], "numbers"),
@@ -108,7 +108,7 @@ def test_bad_logs():
     for samples, message in [
         (([0, 9], inputs, [0.1, 0.2]), "got task 9"),
         (([0, 1], inputs * NAN, [0.1, 0.2]), "finite"),
-        (([0, 1], inputs, [0.1]), "2 entries"),
+        (([0, 1], inputs, [0.1]), "2 rows"),
         (([0, 1], torch.rand(2, 6), [0.1, 0.2]), r"shape \[5\]"),
     ]:
         assert_refused_without_trace(agent, lambda s=samples: agent.learn(*s), message)
@@ -131,8 +131,8 @@ def test_a_fit_that_fails_leaves_no_trace():
     [
         ({"num_tasks": 0}, "num_tasks"),
         ({"num_tasks": 2.5}, "num_tasks"),
-        ({"num_tasks": 3, "ridge": 0.0}, "ridge must be positive"),
-        ({"num_tasks": 3, "ridge": -1.0}, "ridge must be positive"),
+        ({"num_tasks": 3, "ridge": 0.0}, "ridge must be"),
+        ({"num_tasks": 3, "ridge": -1.0}, "ridge must be"),
         ({"num_tasks": 3, "head_norm_bound": 0.0}, "head_norm_bound"),
         ({"num_tasks": 3, "refit_growth": 0.9}, "refit_growth"),
         ({"num_tasks": 3, "value_range": (1.0, 0.0)}, "low < high"),
@@ -238,7 +238,7 @@ def test_inputs_that_a_network_cannot_hold_leave_no_trace():
     agent = GFUCB(3, nn.Linear(5, 2), fit=VariableProjection(steps=2))
     agent.observe(agent.decide(action_sets(0)), [0.1, 0.2, 0.3])
     huge = action_sets(1).double() * 1e300
-    assert_refused_without_trace(agent, lambda: agent.decide(huge), "features")
+    assert_refused_without_trace(agent, lambda: agent.decide(huge), r"at most 1e\+15")
 
 
 def test_half_precision_inputs_do_not_round_what_comes_later():
@@ -251,7 +251,7 @@ def test_half_precision_inputs_do_not_round_what_comes_later():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"offset": NAN}, "offset must be finite"),
+        ({"offset": NAN}, "offset must be a finite number"),
         ({"value_range": (0,)}, r"\(low, high\)"),
         ({"device": "abacus"}, "device 'abacus'"),
     ],

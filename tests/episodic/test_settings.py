@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from gfucb.core.errors import InvalidInputError, UnknownNameError, ordered_pair
+from gfucb.core.errors import InvalidInputError, UnknownNameError
+from gfucb.core.validation.settings import validate_pair, validate_ranges
 from gfucb.environments import tabular_lock, tabular_mdps
 from gfucb.episodic import LSVIUCB, UCBVI, EpisodicGFUCB
 from gfucb.episodic.settings import (
-    check_ranges,
     default_offset,
     validate_auxiliary_targets,
 )
@@ -25,13 +25,13 @@ ONE_HOT = FiniteClass([IdentityRepresentation()])
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: UCBVI(1, 2, bonus=NAN), "bonus must be finite .* got nan"),
-        (lambda: UCBVI(1, 2, bonus=-1.0), "bonus must be finite and must not be negative, got -1"),
+        (lambda: UCBVI(1, 2, bonus=NAN), "bonus must be a finite .* got nan"),
+        (lambda: UCBVI(1, 2, bonus=-1.0), "bonus must be a finite number of at least 0, got -1"),
         (lambda: UCBVI(1, 2, value_range=(1, 0)), r"low < high, both finite, got \(1, 0\)"),
         (lambda: UCBVI(1, 2, value_range=(0, NAN)), "value_range"),
         (lambda: UCBVI(1, 2, value_range=3), r"value_range must be \(low, high\), got 3"),
-        (lambda: LSVIUCB(1, 2, beta=NAN), "beta must be finite .* got nan"),
-        (lambda: LSVIUCB(1, 2, beta=-0.1), "beta must be finite and must not be negative"),
+        (lambda: LSVIUCB(1, 2, beta=NAN), "beta must be a finite .* got nan"),
+        (lambda: LSVIUCB(1, 2, beta=-0.1), "beta must be a finite number of at least 0"),
         (lambda: LSVIUCB(1, 2, replan_growth=NAN), "replan_growth must be at least 1, got nan"),
         (lambda: LSVIUCB(1, 2, value_range=(1, 1)), "value_range .* low < high"),
         (lambda: validate_auxiliary_targets(-1, 0.0), "next_targets must be an integer .* got -1"),
@@ -39,15 +39,15 @@ ONE_HOT = FiniteClass([IdentityRepresentation()])
             lambda: validate_auxiliary_targets(1.5, 0.0),
             "next_targets must be an integer .* got 1.5",
         ),
-        (lambda: validate_auxiliary_targets(0, NAN), "reward_weight must be finite"),
-        (lambda: validate_auxiliary_targets(0, -1.0), "reward_weight must be finite"),
-        (lambda: ordered_pair((0, 1, 2), "reward_range"), r"reward_range must be \(low, high\)"),
-        (lambda: check_ranges((1, 0), None), "value_range .* low < high"),
-        (lambda: check_ranges(None, (1, 0)), "reward_range .* low < high"),
-        (lambda: check_ranges((0, NAN), (0, 1)), "value_range .* both finite"),
-        (lambda: check_ranges((5, 20), (0, 1)), r"must overlap.* leave \(5, 1\)\. Widen"),
-        (lambda: check_ranges((0, 1), (1, 2)), r"must overlap.* leave \(1, 1\)"),
-        (lambda: check_ranges((-5, -2), (0, 1)), "must overlap"),
+        (lambda: validate_auxiliary_targets(0, NAN), "reward_weight must be a finite"),
+        (lambda: validate_auxiliary_targets(0, -1.0), "reward_weight must be a finite"),
+        (lambda: validate_pair((0, 1, 2), "reward_range"), r"reward_range must be \(low, high\)"),
+        (lambda: validate_ranges((1, 0), None), "value_range .* low < high"),
+        (lambda: validate_ranges(None, (1, 0)), "reward_range .* low < high"),
+        (lambda: validate_ranges((0, NAN), (0, 1)), "value_range .* both finite"),
+        (lambda: validate_ranges((5, 20), (0, 1)), r"must overlap.* leave \(5, 1\)\. Widen"),
+        (lambda: validate_ranges((0, 1), (1, 2)), r"must overlap.* leave \(1, 1\)"),
+        (lambda: validate_ranges((-5, -2), (0, 1)), "must overlap"),
     ],
 )
 def test_wrong_settings_are_refused_with_a_sentence(make, message):
@@ -57,12 +57,12 @@ def test_wrong_settings_are_refused_with_a_sentence(make, message):
 
 def test_ranges_that_agree_pass():
     for value_range, reward_range in [((0, 1), (0, 0.25)), ((0, 1), (0, 1)), ((-2, 3), (-1, 1))]:
-        check_ranges(value_range, reward_range)
+        validate_ranges(value_range, reward_range)
         agent = EpisodicGFUCB(1, 4, value_range=value_range, reward_range=reward_range)
         for stage in range(4):
             low, high = agent.range_of(stage)
             assert low < high
-    check_ranges(None, None)
+    validate_ranges(None, None)
     assert validate_auxiliary_targets(np.int64(3), 0.5) == (3, 0.5)
 
 

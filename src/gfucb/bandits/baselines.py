@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.nested import below, mean_diagnostics, numbered_states
 from gfucb.core.protocols import BanditAgent
-from gfucb.core.random import random_stream
+from gfucb.core.random import random_actions, random_stream
 from gfucb.core.records import Decision, Prediction, Row
-from gfucb.core.validation.bandits import positive_count, validate_action_sets, validate_feedback
+from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
+from gfucb.core.validation.settings import validate_count
 from gfucb.estimation import ConstantRadius
 from gfucb.exploration import Greedy, LastLayer
 from gfucb.models import FiniteClass, IdentityRepresentation
@@ -58,7 +60,7 @@ class Uniform:
     """Chooses among the available actions at random and learns nothing."""
 
     def __init__(self, num_tasks: int, *, seed: int = 0) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.seed = seed
         self.num_decisions = 0
 
@@ -166,8 +168,8 @@ class Grouped:
         group_size: int = 1,
         seed: int = 0,
     ) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
-        self.group_size = positive_count(group_size, "group_size")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
+        self.group_size = validate_count(group_size, "group_size")
         if num_tasks % group_size:
             raise InvalidInputError(
                 f"{num_tasks} tasks cannot be split into groups of {group_size}; "
@@ -236,37 +238,3 @@ class Grouped:
     def _groups(self, tasks: Tensor) -> list[tuple[int, Tensor]]:
         groups = tasks.cpu() // self.group_size
         return [(int(g), (groups == g).nonzero().squeeze(1)) for g in groups.unique()]
-
-
-class _Told(Protocol):
-    def diagnostics(self) -> Row: ...
-    def state(self) -> dict[str, Tensor]: ...
-
-
-def mean_diagnostics(agents: Sequence[_Told]) -> Row:
-    """Means over agents of what they tell."""
-    told: dict[str, list[float]] = {}
-    for agent in agents:
-        for name, value in agent.diagnostics().items():
-            told.setdefault(name, []).append(float(value))
-    return {name: sum(values) / len(values) for name, values in told.items()}
-
-
-def numbered_states(agents: Sequence[_Told]) -> dict[str, Tensor]:
-    """The states of agents in one, each name below the number of its agent."""
-    return {
-        f"{number}/{name}": tensor
-        for number, agent in enumerate(agents)
-        for name, tensor in agent.state().items()
-    }
-
-
-def below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The entries whose names begin with `prefix`, without it."""
-    return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
-
-
-def random_actions(available: Tensor, generator: torch.Generator) -> Tensor:
-    """An available action at random in each entry: [row, action] -> [row]."""
-    draws = torch.rand(available.shape, generator=generator, dtype=torch.float64)
-    return draws.to(available.device).masked_fill(~available, -torch.inf).argmax(1)

@@ -9,17 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.learner import Learner, as_class
-from gfucb.core.errors import InvalidInputError, ordered_pair
 from gfucb.core.protocols import ActionSelector, LeastSquares, SquaredRadius
 from gfucb.core.records import ActionSets, Decision, Prediction, Row, Selection
 from gfucb.core.validation.bandits import (
     gradients_allowed,
-    positive_count,
-    repeated,
     validate_action_sets,
+    validate_catalogue,
     validate_feedback,
     validate_samples,
 )
+from gfucb.core.validation.settings import validate_count, validate_number, validate_pair
 from gfucb.estimation import Alternating, CalibratedRadius, Exhaustive, VariableProjection
 from gfucb.estimation.calibration import Calibration
 from gfucb.exploration import ExactFinite, LastLayer
@@ -57,8 +56,8 @@ class GFUCB:
         squared_radius: beta_t as a function of the round, or a `CalibratedRadius`, the default: it
             begins at (0.2 times the value range)^2 for each task that is asked, and follows the
             errors that rewards show. `CorrectedRadius` is the theory's.
-        action_selector: finds the most optimistic member of the set; the default is exact for finite
-            classes, and over the heads of the fitted representation otherwise.
+        action_selector: finds the most optimistic member of the set; the default is exact for
+            finite classes, and over the heads of the fitted representation otherwise.
         ridge: the penalty on heads, in the fit and in the confidence set.
         head_norm_bound: heads also satisfy |w| <= this.
         value_range: what expected rewards lie in. It sets the scale of the default radius,
@@ -86,10 +85,10 @@ class GFUCB:
         refit_growth: float | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.representation_class = as_class(representation)
         if value_range is not None:
-            value_range = ordered_pair(value_range, "value_range")
+            value_range = validate_pair(value_range, "value_range")
         low, high = value_range or UNKNOWN_RANGE
         self.squared_radius = squared_radius or default_radius((low, high))
         self.calibration = (
@@ -103,7 +102,7 @@ class GFUCB:
             representation_class=self.representation_class,
             fit=fit or default_fit(self.representation_class),
             penalty=HeadPenalty(ridge, head_norm_bound),
-            offset=(low + high) / 2 if offset is None else check_offset(offset),
+            offset=(low + high) / 2 if offset is None else validate_number(offset, "offset"),
             value_range=value_range,
             refit_growth=default_growth(self.representation_class, refit_growth),
             seed=seed,
@@ -148,7 +147,7 @@ class GFUCB:
         item is held and represented once: K passes through the network instead of M K. Not
         everything must be on offer everywhere: `available` [row, action] says what is.
         """
-        candidates = repeated(catalogue, tasks, num_tasks=self.num_tasks)
+        candidates = validate_catalogue(catalogue, tasks, num_tasks=self.num_tasks)
         return self.decide(candidates, tasks, available)
 
     @gradients_allowed()
@@ -284,13 +283,6 @@ def default_growth(
     if isinstance(representation_class, FiniteClass):
         return 1.0 if len(representation_class.members) > 1 else math.inf
     return 1.3
-
-
-def check_offset(offset: float) -> float:
-    """A finite number."""
-    if not math.isfinite(offset):
-        raise InvalidInputError(f"offset must be finite, got {offset}")
-    return float(offset)
 
 
 def default_fit(representation_class: RepresentationClass | None) -> LeastSquares:

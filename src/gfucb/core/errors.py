@@ -1,10 +1,9 @@
-"""The errors this library raises on purpose; each message says what was expected and what came."""
+"""The errors of this library. Each message says what was expected, what was given, what to do."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Entry = TypeVar("Entry")
 
@@ -14,11 +13,11 @@ class GFUCBError(Exception):
 
 
 class InvalidInputError(GFUCBError, ValueError):
-    """A value at the door is unusable; nothing was changed."""
+    """An argument cannot be used; nothing was changed."""
 
 
 class UnknownNameError(GFUCBError, KeyError):
-    """A preset, agent or option is not known; the message lists the known ones."""
+    """A preset, agent or option is not known; the message lists those that are."""
 
     def __str__(self) -> str:
         # KeyError prints the repr of its argument, which would quote our sentence.
@@ -26,37 +25,24 @@ class UnknownNameError(GFUCBError, KeyError):
 
 
 class DataFileError(GFUCBError, OSError):
-    """A data file is missing, torn or not what it claims to be."""
+    """A data file is missing, damaged or of another format."""
 
 
 class SavedStateError(GFUCBError, OSError):
-    """A saved agent or checkpoint is missing, torn or belongs to something else."""
+    """A saved agent is missing, damaged, or was built with other settings."""
 
 
 class RunDirectoryError(GFUCBError, OSError):
-    """A run directory is in the way, or does not hold what was asked for."""
+    """A run directory exists already, is in use, or does not hold the run that was requested."""
 
 
 class TooManyTuplesError(GFUCBError, ValueError):
-    """Enumeration was asked for more action tuples than it accepts."""
+    """There are more action tuples than enumeration accepts."""
 
 
 def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
-    """Return `table[name]`, or raise an error that lists the known names."""
+    """Return `table[name]`, or raise an error that lists the known names; `what` they name."""
     if name not in table:
         known = ", ".join(sorted(table))
         raise UnknownNameError(f"unknown {what} {name!r}; the known ones are: {known}")
     return table[name]
-
-
-def ordered_pair(given: Any, name: str) -> tuple[float, float]:
-    """A pair low < high of finite numbers, or an error that says what came instead."""
-    try:
-        low, high = (float(value) for value in given)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must be (low, high), got {given!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInputError(
-            f"{name} must be (low, high) with low < high, both finite, got ({low:g}, {high:g})"
-        )
-    return low, high

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 
 def random_stream(seed: int, *names: str | int) -> torch.Generator:
@@ -40,3 +41,9 @@ def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
         if torch.cuda.is_available():
             torch.cuda.manual_seed_all(seed)
         yield
+
+
+def random_actions(available: Tensor, generator: torch.Generator) -> Tensor:
+    """One available action for each row, uniformly at random: [row, action] -> [row]."""
+    draws = torch.rand(available.shape, generator=generator, dtype=torch.float64)
+    return draws.to(available.device).masked_fill(~available, -torch.inf).argmax(1)

@@ -1,4 +1,4 @@
-"""The records that cross rooms: decisions, action sets, bounds, choices."""
+"""Records that pass between components: decisions, action sets, predictions, selections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
@@ -17,30 +19,30 @@ if TYPE_CHECKING:
     from gfucb.models import MultiheadFunction
 
 Row = Mapping[str, float | int | str]
+# Actions that the repr of a decision shows.
+SHOWN_ACTIONS = 6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Decision:
-    """What an agent chose, with all it needs to learn from the reward later.
+    """The chosen actions, with all an agent needs to learn from their rewards later.
 
-    `decision[entries]` is the decision on some of its entries: a number, a list, a slice or a
-    mask. Rewards are learned as (task, input, reward), so entries may be rewarded in any
-    order, late, or never.
+    `decision[rows]` is the decision on some of its rows: a number, a list, a slice or a mask.
+    Rewards are learned as (task, input, reward), so rows may be rewarded in any order, late, or
+    never.
     """
 
     tasks: Tensor  # [row]
     actions: Tensor  # [row]
-    inputs: Tensor  # [row, *input]
-    optimistic_values: (
-        Tensor  # [row]; what the agent bonuses for; its estimate if it has no bonus_scale
-    )
-    prediction: Prediction | None = None  # what the reward will be held against, if anything
+    inputs: Tensor  # [row, *input], the chosen candidates
+    optimistic_values: Tensor  # [row]; the predicted means of agents without a bonus
+    prediction: Prediction | None = None  # None for agents that predict nothing
 
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def __getitem__(self, entries: int | list[int] | slice | Tensor) -> Decision:
-        index = torch.arange(len(self))[entries].reshape(-1)
+    def __getitem__(self, rows: int | list[int] | slice | Tensor) -> Decision:
+        index = torch.arange(len(self))[rows].reshape(-1)
         return Decision(
             self.tasks[index],
             self.actions[index],
@@ -49,15 +51,21 @@ class Decision:
             self.prediction and self.prediction[index],
         )
 
+    def __repr__(self) -> str:
+        shown = [str(action) for action in self.actions[:SHOWN_ACTIONS].tolist()]
+        more = ["..."] if len(self) > SHOWN_ACTIONS else []
+        rows = "1 row" if len(self) == 1 else f"{len(self)} rows"
+        return f"Decision({rows}, actions=[{', '.join(shown + more)}])"
+
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What an agent expected of rewards when it decided: a later reward is a fair test of it.
+    """What an agent predicts of the rewards of its decision, before they are known.
 
     Attributes:
         mean: values of the fit at the chosen actions, [row].
-        variance: how far members of the confidence set of squared radius 1 lie from the
-            fit there, squared, [row].
+        variance: the largest squared difference between the fit and a member of the confidence
+            set of squared radius 1 at the chosen actions, [row].
     """
 
     mean: Tensor
@@ -69,32 +77,32 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class ActionSets:
-    """What a round offers: for each entry a task and the actions it may take.
+    """The decisions to make in a round: for each row a task and its candidate actions.
 
-    Where all entries choose among the same items, `candidates` is a view that repeats one
-    catalogue [action, *input] without copying it (`Tensor.expand`). Each item is then held and
-    represented once, whatever the number of entries.
+    Where all rows choose among the same items, `candidates` is a view that repeats one catalogue
+    [action, *input] without copying it (`Tensor.expand`). Each item is then stored once, and its
+    features are computed once, for any number of rows.
     """
 
     candidates: Tensor  # [row, action, *input]
     tasks: Tensor  # [row]
-    available: Tensor  # [row, action], bool; at least one True in each entry
+    available: Tensor  # [row, action], bool; at least one True in each row
 
     @property
     def is_shared(self) -> bool:
-        """Whether the candidates of all entries are the same memory."""
+        """Whether the candidates of all rows are one catalogue."""
         return is_repeated(self.candidates)
 
     @property
     def items(self) -> Tensor:
-        """The inputs there are to represent, a shared one once: [item, *input]."""
+        """The distinct inputs, those of a shared catalogue once: [item, *input]."""
         return self.candidates[0] if self.is_shared else self.candidates.flatten(0, 1)
 
-    def by_candidate(self, rows: Tensor) -> Tensor:
-        """Rows of items as rows of candidates: [item, ...] -> [row, action, ...]."""
+    def by_candidate(self, values: Tensor) -> Tensor:
+        """Values of items as values of candidates: [item, ...] -> [row, action, ...]."""
         if self.is_shared:
-            return rows.expand(len(self.tasks), *rows.shape)
-        return rows.unflatten(0, self.available.shape)
+            return values.expand(len(self.tasks), *values.shape)
+        return values.unflatten(0, self.available.shape)
 
     def features(self, representation: Representation) -> Tensor:
         """Phi of every candidate: [row, action, feature]."""
@@ -116,42 +124,42 @@ class ActionSets:
         return self.candidates[torch.arange(len(actions)), actions]
 
     def best_actions(self, values: Tensor) -> Tensor:
-        """The best available action, the first of equals: [row, action] -> [row]."""
+        """The first available action of the largest value: [row, action] -> [row]."""
         return first_best(values.masked_fill(~self.available, -torch.inf))
 
     def decision(
         self, actions: Tensor, values: Tensor, prediction: Prediction | None = None
     ) -> Decision:
-        """The decision to take `actions`, hoping for `values`; both [row]."""
+        """The decision to take `actions` with the optimistic values `values`, both [row]."""
         return Decision(self.tasks, actions, self.inputs_of(actions), values, prediction)
 
     def restricted_to(self, actions: Tensor) -> ActionSets:
-        """The action_sets that leaves every entry only the action given: [row]."""
+        """The same rows with one available action each: actions [row]."""
         only = torch.zeros_like(self.available).scatter(1, actions[:, None], True)
         return ActionSets(self.candidates, self.tasks, only)
 
 
 def is_repeated(rows: Tensor) -> bool:
-    """Whether the first axis, of at least two, repeats one row that is held once."""
+    """Whether a tensor of at least two rows is a view that repeats one row."""
     return len(rows) > 1 and rows.stride(0) == 0
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The solution of line 4 of Algorithm 1: a optimistic function and the actions it likes best.
+    """The result of line 4 of Algorithm 1: an optimistic function and its best actions.
 
     Attributes:
-        function: the optimistic f. Where each entry bonuses alone no one function has all the
-            values; the center stands here then.
+        function: the optimistic f. Where each row has a bonus of its own, no single function has
+            all the values, and this is the center.
         actions: [row].
-        values: f at the chosen actions, not clipped, [row].
-        squared_distance: how far f is from the center; above the squared radius it has left
-            the set by `violation`.
-        is_exact: whether no other member and actions can have a larger sum of values.
-        prediction: estimates and unit widths at the chosen actions, from solvers whose widths are
-            not those of the heads of the fit.
-        representation_widths: the part of the squared widths that is due to the representation
-            and not to a task's head, [row]; None for solvers that see heads only.
+        values: optimistic values of the chosen actions, not clipped, [row].
+        squared_distance: between f and the center. If it exceeds the squared radius, f is outside
+            the set; see `violation`.
+        is_exact: whether no other member and actions have a larger sum of values.
+        prediction: mean and unit variance at the chosen actions, from selectors whose variance is
+            not that of the heads of the fit.
+        representation_widths: the part of the variance that is due to the representation and not
+            to the head of the task, [row]; None for selectors that vary heads only.
     """
 
     function: MultiheadFunction
@@ -168,7 +176,7 @@ class Selection:
 
     @property
     def violation(self) -> float:
-        """By how much the constraint is broken, relative to the squared radius."""
+        """How far f is outside the set, relative to the squared radius; 0 inside."""
         excess = max(0.0, self.squared_distance - self.squared_radius)
         return excess / self.squared_radius if self.squared_radius > 0 else excess
 
@@ -184,9 +192,9 @@ def require_finite_values(values: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class BanditRound:
-    """One round of an environment. Agents see `candidates`; the rest is for the evaluation.
+    """One round of an environment. Agents see `candidates`; the rest is for evaluation.
 
-    The noise is drawn before any action is known, so agents on one seed are paired.
+    The noise is drawn before any action is known, so runs with the same seed are paired.
     """
 
     candidates: Tensor  # [task, action, *input]
@@ -199,7 +207,7 @@ class BanditRound:
         return self._means_of(actions) + self.noise
 
     def regrets(self, actions: Tensor) -> Tensor:
-        """Expected loss against the best action, exact: [task] -> [task]."""
+        """Mean reward of the best action minus that of `actions`, exact: [task] -> [task]."""
         return self.mean_rewards.max(dim=1).values - self._means_of(actions)
 
     def _means_of(self, actions: Tensor) -> Tensor:
@@ -210,8 +218,19 @@ class BanditRound:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What followed the actions of one stage: rewards, and what each row may do next."""
+    """The result of the actions of one stage: rewards, and the candidates of the next stage."""
 
     rewards: Tensor  # [row]
     next_candidates: Tensor  # [row, action, *input]
-    ended: Tensor  # [row], bool: no value follows, `next_candidates` says nothing there
+    ended: Tensor  # [row], bool; the `next_candidates` of rows that ended have no meaning
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Validated results of decisions in one stage, as numpy arrays."""
+
+    tasks: list[int]  # [row]
+    inputs: NDArray[np.generic]  # [row, *input]
+    rewards: NDArray[np.float64]  # [row]
+    ended: NDArray[np.bool_]  # [row]
+    next_candidates: NDArray[np.generic] | None  # [row, action, *input]; None if all have ended

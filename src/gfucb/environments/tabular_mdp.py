@@ -12,8 +12,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError, ordered_pair
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.validation.settings import validate_pair
 from gfucb.core.validation.tables import Array, validate_probabilities, validate_table
 from gfucb.environments.backward_induction import optimal_action_values, policy_values
 from gfucb.environments.table_validation import (
@@ -99,7 +100,7 @@ class TabularMDPs:
 
     def _validate_rewards(self) -> None:
         advice = "widen reward_range or rescale the rewards"
-        bounds = ordered_pair(self.reward_range, "reward_range")
+        bounds = validate_pair(self.reward_range, "reward_range")
         require_within(self.rewards, bounds, "mean rewards", "reward_range", advice)
         if self.reward_noise not in ("none", "bernoulli", "gaussian"):
             raise InvalidInputError(
@@ -125,7 +126,7 @@ class TabularMDPs:
     def _validate_value_range(self) -> None:
         if self.value_range is not None:
             advice = "widen it, or leave it out to derive it from reward_range"
-            bounds = ordered_pair(self.value_range, "value_range")
+            bounds = validate_pair(self.value_range, "value_range")
             require_within(self.optimal_values, bounds, "optimal values", "value_range", advice)
 
     @property

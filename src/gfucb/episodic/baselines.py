@@ -8,17 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gfucb.bandits.baselines import (
-    below,
-    mean_diagnostics,
-    numbered_states,
-    random_actions,
-)
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.nested import below, mean_diagnostics, numbered_states
 from gfucb.core.protocols import EpisodicAgent
-from gfucb.core.random import random_stream
+from gfucb.core.random import random_actions, random_stream
 from gfucb.core.records import Decision, Row
-from gfucb.core.validation.bandits import positive_count, validate_action_sets
+from gfucb.core.validation.bandits import validate_action_sets
+from gfucb.core.validation.settings import validate_count
 from gfucb.episodic.gfucb import EpisodicGFUCB
 from gfucb.episodic.replay import ReplayBuffer
 from gfucb.estimation import ConstantRadius
@@ -158,7 +154,7 @@ class IndependentEpisodicAgents:
     def __init__(
         self, num_tasks: int, make_agent: Callable[[int], EpisodicAgent], *, seed: int = 0
     ) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.agents = [
             make_agent(random_stream(seed, "copy", task).initial_seed())
             for task in range(num_tasks)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.records import Transitions
 from gfucb.models import HeadStatistics, MultitaskDataset
 
 Integers = NDArray[np.int64]
@@ -105,17 +104,6 @@ class Numbers:
             self._values = grown
         self._values[self.size : end] = values
         self.size = end
-
-
-@dataclass(frozen=True, eq=False)
-class Transitions:
-    """What followed some decisions of one stage, checked."""
-
-    tasks: list[int]  # [row]
-    inputs: NDArray[np.generic]  # [row, *input]
-    rewards: Floats  # [row]
-    ended: NDArray[np.bool_]  # [row]
-    next_candidates: NDArray[np.generic] | None  # [row, action, *input]; None if all have ended
 
 
 class StageBuffer:

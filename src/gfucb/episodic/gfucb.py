@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.gfucb import (
-    check_offset,
     default_action_selector,
     default_fit,
     default_growth,
@@ -19,15 +18,15 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector, LeastSquares, SquaredRadius
 from gfucb.core.random import random_stream
 from gfucb.core.records import ActionSets, Decision, Row
-from gfucb.core.validation.bandits import gradients_allowed, positive_count, validate_action_sets
+from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
 from gfucb.core.validation.episodes import validate_stage
+from gfucb.core.validation.settings import validate_count, validate_number, validate_ranges
 from gfucb.episodic.backups import Backup, StagePlan
 from gfucb.episodic.buffer import Floats, StageBuffer
 from gfucb.episodic.joint_backup import Joint, plan_jointly
 from gfucb.episodic.replay import InformationGain, ReplayBuffer
 from gfucb.episodic.settings import (
     Replanning,
-    check_ranges,
     check_replanning,
     default_offset,
     default_stage_radius,
@@ -111,10 +110,10 @@ class EpisodicGFUCB:
         reward_weight: float = 0.0,
         warm_start: bool = True,
     ) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
-        self.horizon = positive_count(horizon, "horizon")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
+        self.horizon = validate_count(horizon, "horizon")
         self.representation_class = as_class(representation)
-        self.value_range, self.reward_range = check_ranges(value_range, reward_range)
+        self.value_range, self.reward_range = validate_ranges(value_range, reward_range)
         self.squared_radius = squared_radius or default_stage_radius(self.value_range)
         solver = action_selector or default_action_selector(self.representation_class)
         self.backup = make_backup(backup, solver) if isinstance(backup, str) else backup
@@ -127,7 +126,9 @@ class EpisodicGFUCB:
             representation_class=self.representation_class,
             fit=fit or default_fit(self.representation_class),
             penalty=HeadPenalty(ridge, head_norm_bound),
-            offset=default_offset(self.value_range) if offset is None else check_offset(offset),
+            offset=default_offset(self.value_range)
+            if offset is None
+            else validate_number(offset, "offset"),
             refit_growth=default_growth(self.representation_class, refit_growth),
             next_targets=next_targets,
             reward_weight=reward_weight,

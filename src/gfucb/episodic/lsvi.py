@@ -10,13 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError, ordered_pair
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Row
-from gfucb.core.validation.bandits import positive_count
 from gfucb.core.validation.episodes import validate_candidates, validate_stage
+from gfucb.core.validation.settings import (
+    validate_count,
+    validate_not_negative,
+    validate_pair,
+)
 from gfucb.episodic.buffer import Floats, StageBuffer
 from gfucb.episodic.replay import InformationGain, ReplayBuffer
-from gfucb.episodic.settings import default_offset, not_negative
+from gfucb.episodic.settings import default_offset
 from gfucb.models import HeadPenalty
 
 
@@ -60,12 +64,12 @@ class LSVIUCB:
         value_range: tuple[float, float] = (0.0, 1.0),
         replan_growth: float = 2.0,
     ) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
-        self.horizon = positive_count(horizon, "horizon")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
+        self.horizon = validate_count(horizon, "horizon")
         if not replan_growth >= 1:  # nor NaN
             raise InvalidInputError(f"replan_growth must be at least 1, got {replan_growth}")
-        self.beta, self.ridge = not_negative(beta, "beta"), HeadPenalty(ridge).ridge
-        self.value_range = ordered_pair(value_range, "value_range")
+        self.beta, self.ridge = validate_not_negative(beta, "beta"), HeadPenalty(ridge).ridge
+        self.value_range = validate_pair(value_range, "value_range")
         self.offset = default_offset(self.value_range)
         self.replan_growth = replan_growth
         self._forget()

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.bandits.baselines import below
+from gfucb.core.nested import below
 from gfucb.core.validation.episodes import validate_stage, validate_transitions
 from gfucb.episodic.buffer import Floats, StageBuffer, Transitions
 

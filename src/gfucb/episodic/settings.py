@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from gfucb.core.errors import InvalidInputError, lookup, ordered_pair
+from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import ActionSelector
+from gfucb.core.validation.settings import validate_not_negative
 from gfucb.episodic.backups import Backup, Pointwise, Randomised
 from gfucb.episodic.backups import Literal as LiteralBackup
 from gfucb.episodic.joint_backup import Joint
@@ -35,34 +36,6 @@ def default_offset(value_range: tuple[float, float] | None) -> float:
     return 0.0 if value_range is None else max(0.0, float(value_range[0]))
 
 
-def check_ranges(
-    value_range: tuple[float, float] | None, reward_range: tuple[float, float] | None
-) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-    """Both ranges, unless they leave no values for the last stage, where a value is one reward."""
-    if value_range is not None:
-        value_range = ordered_pair(value_range, "value_range")
-    if reward_range is not None:
-        reward_range = ordered_pair(reward_range, "reward_range")
-    if value_range is None or reward_range is None:
-        return value_range, reward_range
-    # Ranges of earlier stages contain that of the last one.
-    low, high = max(value_range[0], reward_range[0]), min(value_range[1], reward_range[1])
-    if not low < high:
-        raise InvalidInputError(
-            "value_range and reward_range must overlap: in the last stage a value is one reward; "
-            f"got value_range {value_range} and reward_range {reward_range}, which leave "
-            f"({low:g}, {high:g}). Widen value_range, or pass reward_range=None"
-        )
-    return value_range, reward_range
-
-
-def not_negative(value: float, name: str) -> float:
-    """A finite number of at least 0, as it was given."""
-    if not (math.isfinite(value) and value >= 0):
-        raise InvalidInputError(f"{name} must be finite and must not be negative, got {value}")
-    return value
-
-
 def validate_auxiliary_targets(next_targets: Any, reward_weight: float) -> tuple[int, float]:
     """A number of directions and a weight, neither negative."""
     is_integer = hasattr(next_targets, "__index__") and not isinstance(next_targets, bool)
@@ -70,7 +43,7 @@ def validate_auxiliary_targets(next_targets: Any, reward_weight: float) -> tuple
         raise InvalidInputError(
             f"next_targets must be an integer of at least 0 (0 for none), got {next_targets!r}"
         )
-    return int(next_targets), not_negative(reward_weight, "reward_weight")
+    return int(next_targets), validate_not_negative(reward_weight, "reward_weight")
 
 
 def make_backup(name: str, solver: ActionSelector) -> Backup:

@@ -9,13 +9,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.core.errors import ordered_pair
 from gfucb.core.records import ActionSets, Decision, Row
-from gfucb.core.validation.bandits import positive_count, validate_action_sets
+from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.episodes import validate_stage
+from gfucb.core.validation.settings import (
+    validate_count,
+    validate_not_negative,
+    validate_pair,
+)
 from gfucb.episodic.buffer import Floats
 from gfucb.episodic.replay import ReplayBuffer
-from gfucb.episodic.settings import not_negative
 
 
 class UCBVI:
@@ -38,10 +41,10 @@ class UCBVI:
         bonus: float = 1.0,
         value_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        self.num_tasks = positive_count(num_tasks, "num_tasks")
-        self.horizon = positive_count(horizon, "horizon")
-        self.bonus = not_negative(bonus, "bonus")
-        self.value_range = ordered_pair(value_range, "value_range")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
+        self.horizon = validate_count(horizon, "horizon")
+        self.bonus = validate_not_negative(bonus, "bonus")
+        self.value_range = validate_pair(value_range, "value_range")
         self.plan_index = 0
         self._replay = ReplayBuffer(self.num_tasks, self.horizon)
         self._values: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]

@@ -1,28 +1,40 @@
-"""What comes in from outside is checked here, once, before anything changes."""
+"""Validation of what a bandit agent is called with: everything is checked before anything changes.
+
+Limits: inputs of at most 1e15 and rewards of at most 1e12 in magnitude. Larger ones would lose all
+digits when their squares are summed, and are refused by name.
+"""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ActionSets, Decision, is_repeated
+from gfucb.core.records import ActionSets, Decision, Prediction, is_repeated
+from gfucb.core.validation.arrays import (
+    ArrayLike,
+    require_in_range,
+    require_real,
+    to_candidates,
+    to_tensor,
+    validate_rewards,
+    validate_tasks,
+)
 
-INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-
-
-def positive_count(value: Any, name: str) -> int:
-    """`value` as an integer of at least 1."""
-    is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not is_integer or operator.index(value) < 1:
-        raise InvalidInputError(f"{name} must be an integer of at least 1, got {value!r}")
-    return operator.index(value)
+__all__ = [
+    "ArrayLike",
+    "gradients_allowed",
+    "validate_action_sets",
+    "validate_catalogue",
+    "validate_feedback",
+    "validate_prediction",
+    "validate_rewards",
+    "validate_samples",
+]
 
 
 @contextmanager
@@ -36,166 +48,152 @@ def validate_action_sets(
     candidates: Any, tasks: Any, available: Any, *, num_tasks: int, device: torch.device | str
 ) -> ActionSets:
     """Check and complete the arguments of `decide`."""
-    candidates = _candidates(candidates)
-    _require_known_type(candidates, "candidates")
-    if candidates.ndim < 2 or 0 in candidates.shape:
+    given = to_candidates(candidates)
+    require_real(given, "candidates")
+    if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(
             "candidates must have the shape [row, action, *input] with no axis empty, "
-            f"got {list(candidates.shape)}"
+            f"got {list(given.shape)}"
         )
-    entries, actions = candidates.shape[:2]
-    read_tasks = _tasks(tasks, entries, num_tasks)
+    rows, actions = given.shape[:2]
+    row_tasks = validate_tasks(tasks, rows, num_tasks)
+    mask = _validate_mask(available, row_tasks, actions)
+    # Candidates that are not available are padding: they may hold any value.
+    if is_repeated(given):
+        catalogue = _without_padding(given[:1], mask.any(0, keepdim=True))
+        given = catalogue.to(device).expand(rows, *catalogue.shape[1:])
+    else:
+        given = _without_padding(given, mask).to(device)
+    return ActionSets(given, row_tasks.to(device), mask.to(device))
+
+
+def _validate_mask(available: Any, tasks: Tensor, num_actions: int) -> Tensor:
+    """The mask [row, action] of available actions, with at least one in each row."""
+    shape = (len(tasks), num_actions)
     if available is None:
-        mask = torch.ones(entries, actions, dtype=torch.bool)
-    else:
-        mask = _tensor(available, "available").cpu()
-        if mask.dtype != torch.bool or tuple(mask.shape) != (entries, actions):
-            raise InvalidInputError(
-                f"available must be booleans of shape [row, action] = [{entries}, {actions}], "
-                f"got {mask.dtype} of shape {list(mask.shape)}"
-            )
-        empty = (~mask).all(1).nonzero().flatten().tolist()
-        if empty:
-            raise InvalidInputError(
-                f"every row needs an available action; none is available in row {empty[0]} "
-                f"(task {int(read_tasks[empty[0]])})"
-            )
-    # What stands in a place that is not offered is padding: it may be anything.
-    if is_repeated(candidates):
-        catalogue = _without_padding(candidates[:1], mask.any(0, keepdim=True))
-        candidates = catalogue.to(device).expand(entries, *catalogue.shape[1:])
-    else:
-        candidates = _without_padding(candidates, mask).to(device)
-    return ActionSets(candidates, read_tasks.to(device), mask.clone().to(device))
-
-
-def repeated(catalogue: Any, tasks: Any, *, num_tasks: int) -> Tensor:
-    """A catalogue [action, *input] as the candidates of every row, held once."""
-    entries = num_tasks if tasks is None else _tensor(tasks, "tasks").numel()
-    read = _tensor(catalogue, "catalogue")
-    if read.ndim < 1 or 0 in read.shape:
+        return torch.ones(shape, dtype=torch.bool)
+    mask = to_tensor(available, "available").cpu()
+    if mask.dtype != torch.bool or tuple(mask.shape) != shape:
         raise InvalidInputError(
-            "catalogue must have the shape [action, *input] with no axis empty, "
-            f"got {list(read.shape)}"
+            f"available must be booleans of shape [row, action] = {list(shape)}, "
+            f"got {mask.dtype} of shape {list(mask.shape)}"
         )
-    return read.expand(entries, *read.shape)
-
-
-def _candidates(value: Any) -> Tensor:
-    """Candidates of our own; what is one row repeated, by torch or numpy, stays so."""
-    if isinstance(value, np.ndarray) and len(value.shape) and len(value) > 1:
-        is_one_row = value.strides[0] == 0
-    else:
-        is_one_row = isinstance(value, Tensor) and value.ndim > 0 and is_repeated(value)
-    if not is_one_row:
-        return _tensor(value, "candidates")
-    row = _tensor(value[0], "candidates")
-    return row.expand(len(value), *row.shape)
+    empty = (~mask).all(1).nonzero().flatten().tolist()
+    if empty:
+        raise InvalidInputError(
+            f"every row needs an available action; none is available in row {empty[0]} "
+            f"(task {int(tasks[empty[0]])})"
+        )
+    return mask
 
 
 def _without_padding(candidates: Tensor, available: Tensor) -> Tensor:
-    """Candidates [row, action, *input] that are finite where available and zero elsewhere."""
+    """Candidates [row, action, *input], checked where available and zero elsewhere."""
     offered = available.reshape(*available.shape, *[1] * (candidates.ndim - 2))
     candidates = candidates.masked_fill(~offered.to(candidates.device), 0)
-    _require_finite(candidates, "candidates")
+    require_in_range(candidates, "candidates")
     return candidates
+
+
+def validate_catalogue(catalogue: Any, tasks: Any, *, num_tasks: int) -> Tensor:
+    """A catalogue [action, *input] as the candidates of every row, held in memory once."""
+    rows = num_tasks if tasks is None else to_tensor(tasks, "tasks").numel()
+    given = to_tensor(catalogue, "catalogue")
+    if given.ndim < 1 or 0 in given.shape:
+        raise InvalidInputError(
+            "catalogue must have the shape [action, *input] with no axis empty, "
+            f"got {list(given.shape)}"
+        )
+    return given.expand(rows, *given.shape)
 
 
 def validate_feedback(
     decision: Any, rewards: Any, *, num_tasks: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Check the arguments of `observe`; return tasks, inputs and rewards [row]."""
+    """Check the arguments of `observe`, all of them; return tasks, inputs and rewards [row].
+
+    A decision may have been changed or built by the caller, so all of its tensors are checked.
+    """
     if not isinstance(decision, Decision):
         raise InvalidInputError(
             f"observe takes what decide returned, a Decision, got {type(decision).__name__}"
         )
-    read = validate_rewards(rewards, len(decision))
-    tasks = _tasks(decision.tasks, len(decision), num_tasks)
-    inputs = _tensor(decision.inputs, "the inputs of the decision")
-    _require_finite(inputs, "the inputs of the decision")
-    return tasks, inputs, read
+    parts = ("tasks", "actions", "inputs", "optimistic_values")
+    for name in parts:
+        if not isinstance(getattr(decision, name), Tensor) or getattr(decision, name).ndim < 1:
+            raise InvalidInputError(f"the {name} of the decision must be a tensor, one row each")
+    rows = len(decision.tasks)
+    for name in parts:
+        if len(getattr(decision, name)) != rows:
+            raise InvalidInputError(
+                f"the decision has {rows} tasks but {len(getattr(decision, name))} {name}; "
+                "pass what decide returned, or decision[rows]"
+            )
+    given = validate_rewards(rewards, rows)
+    tasks = validate_tasks(decision.tasks, rows, num_tasks)
+    inputs = to_tensor(decision.inputs, "the inputs of the decision")
+    require_real(inputs, "the inputs of the decision")
+    require_in_range(inputs, "the inputs of the decision")
+    _require_actions(decision.actions)
+    _require_floats(decision.optimistic_values, rows, "the optimistic values of the decision")
+    if decision.prediction is not None:
+        validate_prediction(decision.prediction, (rows,))
+    return tasks, inputs, given
+
+
+def validate_prediction(prediction: Any, shape: tuple[int, ...]) -> None:
+    """Check a prediction: finite means and variances of this shape, no variance negative."""
+    if not isinstance(prediction, Prediction):
+        raise InvalidInputError(
+            f"the prediction of a decision must be a Prediction or None, got "
+            f"{type(prediction).__name__}"
+        )
+    _require_floats(prediction.mean, shape, "the predicted means of the decision")
+    _require_floats(prediction.variance, shape, "the predicted variances of the decision")
+    if prediction.variance.numel() and float(prediction.variance.min()) < 0:
+        raise InvalidInputError(
+            "the predicted variances of the decision must not be negative, "
+            f"got {float(prediction.variance.min()):g}"
+        )
+
+
+def _require_actions(actions: Tensor) -> None:
+    if actions.is_floating_point() or actions.is_complex() or actions.dtype == torch.bool:
+        raise InvalidInputError(
+            f"the actions of the decision must be integers, got {actions.dtype}"
+        )
+    if actions.ndim != 1 or (len(actions) and int(actions.min()) < 0):
+        raise InvalidInputError(
+            "the actions of the decision must be numbers of actions from 0, one for each row, "
+            f"got {actions.tolist()}"
+        )
+
+
+def _require_floats(values: Any, shape: int | tuple[int, ...], name: str) -> None:
+    expected = (shape,) if isinstance(shape, int) else shape
+    is_floats = isinstance(values, Tensor) and values.is_floating_point()
+    if not is_floats or tuple(values.shape) != expected:
+        found = (
+            f"{values.dtype} of shape {list(values.shape)}"
+            if isinstance(values, Tensor)
+            else type(values).__name__
+        )
+        raise InvalidInputError(f"{name} must be floats of shape {list(expected)}, got {found}")
+    if not bool(values.isfinite().all()):
+        raise InvalidInputError(f"{name} must be finite, got NaN or infinity")
 
 
 def validate_samples(
     tasks: Any, inputs: Any, rewards: Any, *, num_tasks: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Check the arguments of `learn`; return tasks, inputs and rewards [sample]."""
-    inputs = _tensor(inputs, "inputs")
-    if inputs.ndim < 1:
+    """Check the arguments of `learn`; return tasks, inputs and rewards [sample].
+
+    An empty log, with empty tasks, inputs and rewards, is valid.
+    """
+    given = to_tensor(inputs, "inputs")
+    if given.ndim < 1:
         raise InvalidInputError("inputs must have the shape [sample, *input], got a single number")
-    _require_known_type(inputs, "inputs")
-    _require_finite(inputs, "inputs")
-    read = validate_rewards(rewards, len(inputs), what="inputs have")
-    return _tasks(tasks, len(inputs), num_tasks), inputs, read
-
-
-def validate_rewards(rewards: Any, expected: int, what: str = "decision has") -> Tensor:
-    """Rewards [row] as finite float64."""
-    read = _tensor(rewards, "rewards")
-    if read.is_complex() or read.dtype == torch.bool:
-        raise InvalidInputError(f"rewards must be real numbers, got {read.dtype}")
-    if read.ndim == 0 and expected == 1:
-        read = read.reshape(1)
-    if tuple(read.shape) != (expected,):
-        raise InvalidInputError(
-            f"the {what} {expected} entries, so rewards must have the shape [{expected}], "
-            f"got {list(read.shape)}; to reward some entries only, pass decision[rows]"
-        )
-    read = read.to(torch.float64)
-    if not bool(read.isfinite().all()):
-        row = int((~read.isfinite()).nonzero()[0])
-        raise InvalidInputError(
-            f"rewards must be finite, got {float(read[row])} in row {row}; "
-            "leave out rewards that are missing: pass decision[rows]"
-        )
-    return read
-
-
-def _tensor(value: Any, name: str) -> Tensor:
-    """A tensor of our own: what the caller does to the original later does not reach it."""
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    try:
-        # By way of numpy: torch would round the numbers of a list to single precision.
-        return torch.tensor(np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
-
-
-def _require_known_type(inputs: Tensor, name: str) -> None:
-    if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
-        raise InvalidInputError(
-            f"{name} must be real numbers: floats, bytes (images) or signed integers (item "
-            f"numbers), got {inputs.dtype}"
-        )
-
-
-def _require_finite(inputs: Tensor, name: str) -> None:
-    if inputs.is_floating_point() and not bool(inputs.isfinite().all()):
-        where = (~inputs.isfinite()).nonzero()[0].tolist()
-        raise InvalidInputError(f"{name} must be finite, got NaN or infinity at index {where}")
-
-
-def _tasks(tasks: Any, entries: int, num_tasks: int) -> Tensor:
-    if tasks is None:
-        if entries != num_tasks:
-            raise InvalidInputError(
-                f"without tasks there is one row for each of the {num_tasks} tasks, in order, "
-                f"but candidates has {entries} entries; say which tasks they belong to"
-            )
-        return torch.arange(num_tasks)
-    read = _tensor(tasks, "tasks").cpu()
-    if read.is_floating_point() or read.is_complex() or read.dtype == torch.bool:
-        raise InvalidInputError(f"tasks must be integers, got {read.dtype}")
-    if tuple(read.shape) != (entries,):
-        raise InvalidInputError(
-            f"tasks must have one number for each of the {entries} entries, "
-            f"got shape {list(read.shape)}"
-        )
-    read = read.to(torch.int64)
-    unknown = read[(read < 0) | (read >= num_tasks)]
-    if len(unknown):
-        raise InvalidInputError(
-            f"tasks are numbered 0 to {num_tasks - 1}, got task {int(unknown[0])}"
-        )
-    return read
+    require_real(given, "inputs")
+    require_in_range(given, "inputs")
+    values = validate_rewards(rewards, len(given), "the inputs have")
+    return validate_tasks(tasks, len(given), num_tasks), given, values

@@ -1,7 +1,7 @@
-"""What an episodic agent is told is checked here, before anything changes.
+"""Validation of what an episodic agent is called with, before anything changes.
 
-By way of numpy: a stage of a few tasks is so small that torch's checks would cost more than all
-else an agent does between two plans.
+By way of numpy: a stage of a few tasks is so small that torch's checks would cost more than
+everything else an agent does between two plans.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import Decision
-from gfucb.episodic.buffer import Floats, Transitions
+from gfucb.core.records import Decision, Transitions
+from gfucb.core.validation.arrays import LARGEST_INPUT, LARGEST_REWARD, to_tensor
+
+Floats = NDArray[np.float64]
 
 
 def validate_stage(stage: Any, horizon: int) -> int:
     """A stage as a number from 0 to H - 1."""
-    if not isinstance(stage, int | np.integer) or not 0 <= stage < horizon:
+    is_integer = isinstance(stage, int | np.integer) and not isinstance(stage, bool)
+    if not is_integer or not 0 <= stage < horizon:
         raise InvalidInputError(f"stages are numbered 0 to {horizon - 1}, got stage {stage!r}")
     return int(stage)
 
@@ -27,30 +30,30 @@ def validate_stage(stage: Any, horizon: int) -> int:
 def validate_candidates(
     candidates: Any, tasks: Any, num_tasks: int
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Candidates as flat float64 vectors, [row, action, input], and the task of each entry."""
-    read = _array(candidates, "candidates")
-    if read.ndim < 2 or 0 in read.shape:
+    """Candidates as flat float64 vectors, [row, action, input], and the task of each row."""
+    given = _array(candidates, "candidates")
+    if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(
             "candidates must have the shape [row, action, *input] with no axis empty, "
-            f"got {list(read.shape)}"
+            f"got {list(given.shape)}"
         )
     if tasks is None:
-        if len(read) != num_tasks:
+        if len(given) != num_tasks:
             raise InvalidInputError(
                 f"without tasks there is one row for each of the {num_tasks} tasks, in order, "
-                f"but candidates has {len(read)} entries; say which tasks they belong to"
+                f"but candidates has {len(given)} rows; pass the task of each row as tasks"
             )
-        own = np.arange(num_tasks)
+        row_tasks = np.arange(num_tasks)
     else:
-        own = np.asarray(tasks)
-        if own.shape != read.shape[:1] or own.dtype.kind not in "iu":
+        row_tasks = np.asarray(tasks)
+        if row_tasks.shape != given.shape[:1] or row_tasks.dtype.kind not in "iu":
             raise InvalidInputError(
-                f"tasks must be {len(read)} integers, got {own.dtype} of shape {list(own.shape)}"
+                f"tasks must be {len(given)} integers, got {row_tasks.dtype} of shape "
+                f"{list(row_tasks.shape)}"
             )
-        if own.min() < 0 or own.max() >= num_tasks:
-            raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {own.tolist()}")
-    flat = read.reshape(*read.shape[:2], -1).astype(np.float64)
-    return flat, own.astype(np.int64)
+        _require_tasks(row_tasks.tolist(), num_tasks)
+    flat = given.reshape(*given.shape[:2], -1).astype(np.float64)
+    return flat, row_tasks.astype(np.int64)
 
 
 def validate_transitions(
@@ -69,75 +72,103 @@ def validate_transitions(
             f"observe takes what decide returned, a Decision, got {type(decision).__name__}"
         )
     tasks = decision.tasks.tolist()
-    entries = len(tasks)
-    if tasks and not (0 <= min(tasks) and max(tasks) < num_tasks):
-        raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {tasks}")
+    rows = len(tasks)
+    _require_tasks(tasks, num_tasks)
     inputs = _array(decision.inputs, "the inputs of the decision")
+    if inputs.shape[:1] != (rows,):
+        raise InvalidInputError(
+            f"the decision has {rows} tasks but inputs of shape {list(inputs.shape)}; "
+            "pass what decide returned, or decision[rows]"
+        )
     if like is not None and (inputs.shape[1:] != like.shape or inputs.dtype != like.dtype):
         raise InvalidInputError(
             f"this agent has learned from {like.dtype} inputs of shape {list(like.shape)}, "
             f"got {inputs.dtype} of shape {list(inputs.shape[1:])}"
         )
-    validate_rewards = _rewards(rewards, entries)
-    over = _ended(ended, entries, is_last)
-    following = None
-    if not over.all():
-        if next_candidates is None:
-            raise InvalidInputError(
-                "an episode that goes on needs next_candidates, [row, action, *input]; "
-                "say ended where it does not"
-            )
-        following = _array(next_candidates, "next_candidates", ~over)
-        right = following.ndim == inputs.ndim + 1 and following.shape[2:] == inputs.shape[1:]
-        if not right or len(following) != entries or 0 in following.shape:
-            raise InvalidInputError(
-                f"next_candidates must have the shape [row, action, *input] = [{entries}, ..., "
-                f"{list(inputs.shape[1:])}], got {list(following.shape)}"
-            )
-        # Distinct rows are told apart by their bytes, so all must be of one type.
-        following = following.astype(inputs.dtype, copy=False)
-    return Transitions(tasks, inputs, validate_rewards, over, following)
+    values = _rewards(rewards, rows)
+    over = _ended(ended, rows, is_last)
+    following = None if over.all() else _next_candidates(next_candidates, inputs, over)
+    return Transitions(tasks, inputs, values, over, following)
 
 
-def _array(value: Any, name: str, where: NDArray[np.bool_] | None = None) -> NDArray[np.generic]:
+def _next_candidates(
+    next_candidates: Any, inputs: NDArray[np.generic], over: NDArray[np.bool_]
+) -> NDArray[np.generic]:
+    if next_candidates is None:
+        raise InvalidInputError(
+            "an episode that continues needs next_candidates, [row, action, *input]; "
+            "where it ends, pass ended=True"
+        )
+    following = _array(next_candidates, "next_candidates", ~over)
+    fits = following.ndim == inputs.ndim + 1 and following.shape[2:] == inputs.shape[1:]
+    if not fits or len(following) != len(inputs) or 0 in following.shape:
+        raise InvalidInputError(
+            f"next_candidates must have the shape [row, action, *input] = [{len(inputs)}, ..., "
+            f"{list(inputs.shape[1:])}], got {list(following.shape)}"
+        )
+    # Distinct rows are recognised by their bytes, so all must be of one type.
+    return following.astype(inputs.dtype, copy=False)
+
+
+def _require_tasks(tasks: list[int], num_tasks: int) -> None:
+    if tasks and not (0 <= min(tasks) and max(tasks) < num_tasks):
+        raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {tasks}")
+
+
+def _array(
+    value: Any,
+    name: str,
+    where: NDArray[np.bool_] | None = None,
+    largest: float = LARGEST_INPUT,
+) -> NDArray[np.generic]:
+    """`value` as an array of real numbers, in range where `where` is True."""
+    is_plain = type(value) is Tensor and value.is_cpu and not value.requires_grad
     try:
-        plain = isinstance(value, Tensor) and not value.requires_grad and value.is_cpu
-        read = value.numpy() if plain else _copied(value)
+        given: NDArray[np.generic] = value.numpy() if is_plain else _converted(value, name)
     except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
-    if read.dtype.kind not in "fiu":
-        raise InvalidInputError(f"{name} must be real numbers, got {read.dtype}")
-    looked_at = read if where is None or len(read) != len(where) else read[where]
-    if not np.isfinite(looked_at).all():
-        raise InvalidInputError(f"{name} must be finite, got NaN or infinity")
-    return read
-
-
-def _copied(value: Any) -> NDArray[np.generic]:
-    return np.asarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
-
-
-def _rewards(rewards: Any, entries: int) -> Floats:
-    read = _array(rewards, "rewards")
-    if read.ndim == 0 and entries == 1:
-        read = read.reshape(1)
-    if read.shape != (entries,):
+    if given.dtype.kind not in "fiu":
+        raise InvalidInputError(f"{name} must be real numbers, got {given.dtype}")
+    checked = given if where is None or len(given) != len(where) else given[where]
+    if given.dtype.kind == "f" and not (np.abs(checked) <= largest).all():
+        if not np.isfinite(checked).all():
+            raise InvalidInputError(f"{name} must be finite, got NaN or infinity")
         raise InvalidInputError(
-            f"the decision has {entries} entries, so rewards must have the shape [{entries}], "
-            f"got {list(read.shape)}; to reward some entries only, pass decision[rows]"
+            f"{name} must be at most {largest:g} in magnitude, got "
+            f"{float(np.abs(checked).max()):g}; rescale them"
         )
-    return read.astype(np.float64)
+    return given
 
 
-def _ended(ended: Any, entries: int, is_last: bool) -> NDArray[np.bool_]:
+def _converted(value: Any, name: str) -> NDArray[np.generic]:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "bfiu":
+        return value
+    return to_tensor(value, name).cpu().numpy()
+
+
+def _rewards(rewards: Any, rows: int) -> Floats:
+    given = _array(rewards, "rewards", largest=LARGEST_REWARD)
+    if given.ndim == 0 and rows == 1:
+        given = given.reshape(1)
+    if given.shape != (rows,):
+        raise InvalidInputError(
+            f"the decision has {rows} rows, so rewards must have the shape [{rows}], "
+            f"got {list(given.shape)}; to reward some rows only, pass decision[rows]"
+        )
+    return given.astype(np.float64)
+
+
+def _ended(ended: Any, rows: int, is_last: bool) -> NDArray[np.bool_]:
     if is_last:
-        return np.ones(entries, dtype=bool)
+        return np.ones(rows, dtype=bool)
     if ended is None:
-        return np.zeros(entries, dtype=bool)
-    read = np.asarray(ended)
-    if read.dtype != np.bool_ or read.shape != (entries,):
+        return np.zeros(rows, dtype=bool)
+    given = np.asarray(ended)
+    if given.dtype != np.bool_ or given.shape != (rows,):
         raise InvalidInputError(
-            f"ended must be booleans of shape [{entries}], got {read.dtype} of shape "
-            f"{list(read.shape)}"
+            f"ended must be booleans of shape [{rows}], got {given.dtype} of shape "
+            f"{list(given.shape)}"
         )
-    return read
+    return given

@@ -1,0 +1,163 @@
+"""Conversion of tensors, arrays and lists to tensors of our own, with checks of their numbers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.records import is_repeated
+
+ArrayLike: TypeAlias = Tensor | npt.ArrayLike
+"""What public methods accept: tensors, numpy arrays, data frames of numbers, lists, numbers."""
+
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+# Squares of larger inputs and rewards, summed over the data, leave no correct digits in float64.
+LARGEST_INPUT = 1e15
+LARGEST_REWARD = 1e12
+
+
+def to_tensor(value: Any, name: str) -> Tensor:
+    """A tensor of our own: later changes of the caller's array do not reach it."""
+    if isinstance(value, Tensor):
+        _require_dense(value, name)
+        return value.detach().clone()
+    try:
+        # By way of numpy: torch would round the numbers of a list to single precision.
+        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
+    if array.dtype.kind in "USOMmV":
+        raise InvalidInputError(
+            f"{name} must be a tensor or array of numbers, got {_kind_of(array)}; encode such "
+            "columns as numbers first, for example with pandas.get_dummies"
+        )
+    try:
+        return torch.tensor(array)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
+
+
+def to_candidates(value: Any, name: str = "candidates") -> Tensor:
+    """Candidates of our own; a view that repeats one row, of torch or numpy, stays one."""
+    if isinstance(value, np.ndarray) and len(value.shape) and len(value) > 1:
+        is_one_row = value.strides[0] == 0
+    elif isinstance(value, Tensor):
+        _require_dense(value, name)
+        is_one_row = value.ndim > 0 and is_repeated(value)
+    else:
+        is_one_row = False
+    if not is_one_row:
+        return to_tensor(value, name)
+    row = to_tensor(value[0], name)
+    return row.expand(len(value), *row.shape)
+
+
+def require_real(inputs: Tensor, name: str) -> None:
+    """Refuse types that no representation reads: booleans, complex and unsigned integers."""
+    if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
+        raise InvalidInputError(
+            f"{name} must be real numbers: floats, bytes (images) or signed integers (item "
+            f"numbers), got {inputs.dtype}"
+        )
+
+
+def require_in_range(inputs: Tensor, name: str, largest: float = LARGEST_INPUT) -> None:
+    """Refuse floats that are not finite or larger than `largest` in magnitude."""
+    if not inputs.is_floating_point():
+        return
+    is_valid = inputs.abs() <= largest  # not true of NaN
+    if bool(is_valid.all()):
+        return
+    index = (~is_valid).nonzero()[0].tolist()
+    found = float(inputs[tuple(index)])
+    if not np.isfinite(found):
+        raise InvalidInputError(f"{name} must be finite, got {found} at index {index}")
+    raise InvalidInputError(
+        f"{name} must be at most {largest:g} in magnitude, got {found:g} at index {index}; "
+        "rescale them, for example to mean 0 and variance 1"
+    )
+
+
+def validate_rewards(
+    rewards: Any, expected: int, what: str = "the decision has", *, rows: str = "rows"
+) -> Tensor:
+    """Rewards [row] as finite float64 of at most `LARGEST_REWARD` in magnitude."""
+    given = to_tensor(rewards, "rewards")
+    if given.is_complex() or given.dtype == torch.bool:
+        raise InvalidInputError(f"rewards must be real numbers, got {given.dtype}")
+    if given.ndim == 0 and expected == 1:
+        given = given.reshape(1)
+    if tuple(given.shape) != (expected,):
+        raise InvalidInputError(
+            f"{what} {expected} {rows}, so rewards must have the shape [{expected}], "
+            f"got {list(given.shape)}; to reward some rows only, pass decision[rows]"
+        )
+    given = given.to(torch.float64)
+    is_valid = given.abs() <= LARGEST_REWARD
+    if not bool(is_valid.all()):
+        row = int((~is_valid).nonzero()[0])
+        found = float(given[row])
+        if np.isfinite(found):
+            raise InvalidInputError(
+                f"rewards must be at most {LARGEST_REWARD:g} in magnitude, got {found:g} in row "
+                f"{row}; rescale them, for example to the range 0 to 1"
+            )
+        raise InvalidInputError(
+            f"rewards must be finite, got {found} in row {row}; "
+            "leave out rewards that are missing: pass decision[rows]"
+        )
+    return given
+
+
+def validate_tasks(tasks: Any, rows: int, num_tasks: int) -> Tensor:
+    """The task of each row as int64 on the CPU, [row]; None stands for all tasks in order."""
+    if tasks is None:
+        if rows != num_tasks:
+            raise InvalidInputError(
+                f"without tasks there is one row for each of the {num_tasks} tasks, in order, "
+                f"but candidates has {rows} rows; pass the task of each row as tasks"
+            )
+        return torch.arange(num_tasks)
+    given = to_tensor(tasks, "tasks").cpu()
+    if rows == 0 and given.numel() == 0:
+        return torch.zeros(0, dtype=torch.int64)  # an empty list has no integer type
+    if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
+        raise InvalidInputError(f"tasks must be integers, got {given.dtype}")
+    if tuple(given.shape) != (rows,):
+        raise InvalidInputError(
+            f"tasks must have one number for each of the {rows} rows, got shape {list(given.shape)}"
+        )
+    given = given.to(torch.int64)
+    unknown = given[(given < 0) | (given >= num_tasks)]
+    if len(unknown):
+        raise InvalidInputError(
+            f"tasks are numbered 0 to {num_tasks - 1}, got task {int(unknown[0])}"
+        )
+    return given
+
+
+def _require_dense(value: Tensor, name: str) -> None:
+    if value.is_nested:
+        raise InvalidInputError(
+            f"{name} must be a dense tensor, got a nested one; pad it with "
+            "torch.nested.to_padded_tensor and pass `available`"
+        )
+    if value.layout != torch.strided:
+        raise InvalidInputError(
+            f"{name} must be a dense tensor, got the layout {value.layout}; call .to_dense() first"
+        )
+    if value.is_quantized or value.is_meta:
+        kind = "quantized" if value.is_quantized else "meta"
+        raise InvalidInputError(f"{name} must be a tensor of plain numbers, got a {kind} tensor")
+
+
+def _kind_of(array: npt.NDArray[Any]) -> str:
+    kinds = {"U": "text", "S": "text", "O": "objects", "M": "dates", "m": "times", "V": "records"}
+    if array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str):
+        return "text"
+    return kinds[array.dtype.kind]

@@ -1,0 +1,121 @@
+"""Validation of constructor arguments: what was expected, what was given, what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from typing import Any, TypeVar
+
+from gfucb.core.errors import InvalidInputError
+
+Component = TypeVar("Component")
+
+# With a smaller ridge the Gram matrix of a single sample cannot be factorised in float64.
+SMALLEST_RIDGE = 1e-12
+
+
+def validate_count(value: Any, name: str, *, at_least: int = 1) -> int:
+    """`value` as an integer of at least 1 (or `at_least`)."""
+    is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
+    if not is_integer or operator.index(value) < at_least:
+        raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {value!r}")
+    return operator.index(value)
+
+
+def validate_seed(value: Any, name: str = "seed") -> int:
+    """`value` as an integer; None is refused, because a run without a seed cannot be repeated."""
+    if not hasattr(value, "__index__") or isinstance(value, bool):
+        raise InvalidInputError(f"{name} must be an integer, such as 0, got {value!r}")
+    return operator.index(value)
+
+
+def validate_number(
+    value: Any,
+    name: str,
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    at_most: float = math.inf,
+    is_finite: bool = True,
+) -> float:
+    """`value` as a float within the bounds given; finite unless `is_finite` is False."""
+    bounds = [
+        *([f"of at least {at_least:g}"] if at_least > -math.inf else []),
+        *([f"above {above:g}"] if above > -math.inf else []),
+        *([f"of at most {at_most:g}"] if at_most < math.inf else []),
+    ]
+    expected = " ".join(["a finite number" if is_finite else "a number", " and ".join(bounds)])
+    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    number = float(value) if is_real else math.nan
+    in_bounds = at_least <= number <= at_most and (above == -math.inf or number > above)
+    if not in_bounds or (is_finite and not math.isfinite(number)):
+        raise InvalidInputError(f"{name} must be {expected.strip()}, got {value!r}")
+    return number
+
+
+def validate_not_negative(value: Any, name: str) -> float:
+    """`value` as a finite float of at least 0."""
+    return validate_number(value, name, at_least=0.0)
+
+
+def validate_ridge(value: Any, name: str = "ridge") -> float:
+    """`value` as a float of at least `SMALLEST_RIDGE`."""
+    return validate_number(value, name, at_least=SMALLEST_RIDGE)
+
+
+def validate_pair(value: Any, name: str) -> tuple[float, float]:
+    """`value` as two finite floats, low < high."""
+    try:
+        low, high = (float(part) for part in value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{name} must be (low, high), got {value!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInputError(
+            f"{name} must be (low, high) with low < high, both finite, got ({low:g}, {high:g})"
+        )
+    return low, high
+
+
+def validate_ranges(
+    value_range: tuple[float, float] | None, reward_range: tuple[float, float] | None
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """The ranges of values and of rewards; those of the last stage are in both, so they overlap."""
+    if value_range is not None:
+        value_range = validate_pair(value_range, "value_range")
+    if reward_range is not None:
+        reward_range = validate_pair(reward_range, "reward_range")
+    if value_range is None or reward_range is None:
+        return value_range, reward_range
+    # The ranges of earlier stages contain that of the last one.
+    low, high = max(value_range[0], reward_range[0]), min(value_range[1], reward_range[1])
+    if not low < high:
+        raise InvalidInputError(
+            "value_range and reward_range must overlap: in the last stage a value is one reward; "
+            f"got value_range {value_range} and reward_range {reward_range}, which leave "
+            f"({low:g}, {high:g}). Widen value_range, or pass reward_range=None"
+        )
+    return value_range, reward_range
+
+
+def validate_component(value: Component, name: str, expected: str) -> Component:
+    """`value` if it can be called; `expected` says what it should be, with an example."""
+    if isinstance(value, type):
+        raise InvalidInputError(
+            f"{name} must be {expected}, got the class {value.__name__}; pass an instance, such as "
+            f"{value.__name__}()"
+        )
+    if not callable(value):
+        raise InvalidInputError(f"{name} must be {expected}, got {value!r}")
+    return value
+
+
+def validate_methods(value: Component, name: str, methods: tuple[str, ...]) -> Component:
+    """`value` if it is an instance that has all of these methods."""
+    missing = [m for m in methods if not callable(getattr(value, m, None))]
+    if missing or isinstance(value, type):
+        shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        raise InvalidInputError(
+            f"{name} must be an object with the methods {', '.join(methods)}, got {shown}"
+        )
+    return value
