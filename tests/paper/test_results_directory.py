@@ -22,7 +22,7 @@ from gfucb.paper import (
     reproduce,
 )
 from gfucb.paper.driver import make
-from gfucb.paper.lock import analysis as lock
+from gfucb.paper.lock import sweep as lock
 from gfucb.paper.results_directory import ResultsDirectory, csv_of, write
 
 
@@ -60,8 +60,8 @@ def test_a_reproduction_makes_only_what_is_missing_and_gives_the_same_bytes(tmp_
 
 def test_any_number_of_processes_gives_the_same_bytes(tmp_path):
     def jobs(options):
-        made = {seed: partial(lock._tabular, "gfucb-mdp", 3, seed, 20, True) for seed in range(3)}
-        return [Job(f"seed={seed}", make) for seed, make in made.items()]
+        make = partial(lock.tabular_rows, "gfucb-mdp", 3, num_episodes=20, is_curve=True)
+        return [Job(f"seed={seed}", partial(make, seed=seed)) for seed in range(3)]
 
     locks = replace(small([]), jobs=jobs, verdicts=lambda rows: [])
     for processes in (1, 2):

@@ -1,8 +1,9 @@
-"""Squared radii by schedule: constant, logarithmic, scaled.
+"""Squared radii one can act on: constants, the schedule of the experiments, multiples.
 
-The round t is the next round, counted from 1, so the data are the rewards of rounds 1 .. t - 1.
-With partial rounds t is one more than the largest number of samples of a task
-(`MultitaskDataset.round_index`). The radii of Lemma 1 are in `gfucb.theory.lemma_radii`.
+In all of them `t` is the round about to be played, counted from 1, so the data are the
+rewards of rounds 1 .. t - 1. With partial rounds it is one more than the largest number of
+samples any task has (`MultitaskDataset.round_index`). Those of the theory are in
+`gfucb.theory.lemma_radii`.
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from dataclasses import dataclass
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import SquaredRadius
-from gfucb.core.validation.settings import validate_not_negative
+from gfucb.theory.requirements import require_not_negative
 
 
 @dataclass(frozen=True)
-class ConstantRadius(SquaredRadius):
+class ConstantRadius:
     """beta_t = value."""
 
     value: float
 
     def __post_init__(self) -> None:
-        validate_not_negative(self.value, "value")
+        require_not_negative(value=self.value)
 
     def __call__(self, round_index: int) -> float:
-        """The same value in every round."""
+        """The same at every t."""
         return self.value
 
 
 @dataclass(frozen=True)
-class LogRadius(SquaredRadius):
+class LogRadius:
     """beta_t = a log(b t + c), the schedule of section 6.2 with its constants."""
 
     a: float = 0.4
@@ -38,26 +39,25 @@ class LogRadius(SquaredRadius):
     c: float = 2.0
 
     def __post_init__(self) -> None:
-        validate_not_negative(self.a, "a")
-        validate_not_negative(self.b, "b")
+        require_not_negative(a=self.a, b=self.b)
         if not (math.isfinite(self.c) and self.b + self.c >= 1):
             raise InvalidInputError(f"b + c must be at least 1, got b={self.b}, c={self.c}")
 
     def __call__(self, round_index: int) -> float:
-        """The logarithmic schedule at t; it does not depend on the number of tasks."""
+        """Grows with the logarithm of t; does not depend on the number of tasks."""
         return self.a * math.log(self.b * round_index + self.c)
 
 
 @dataclass(frozen=True)
-class ScaledRadius(SquaredRadius):
+class ScaledRadius:
     """beta_t = factor * radius(t)."""
 
     radius: SquaredRadius
     factor: float
 
     def __post_init__(self) -> None:
-        validate_not_negative(self.factor, "factor")
+        require_not_negative(factor=self.factor)
 
     def __call__(self, round_index: int) -> float:
-        """The scaled radius at t."""
+        """A multiple of another radius."""
         return self.factor * self.radius(round_index)

@@ -1,4 +1,4 @@
-"""Action selectors: from a confidence set and action sets to one action for each row."""
+"""Hope: from a confidence set to its most optimistic member and the actions it likes best."""
 
 from gfucb.exploration.certified import Certified
 from gfucb.exploration.diagonal import DiagonalSampling, DiagonalUCB
@@ -6,11 +6,9 @@ from gfucb.exploration.enumeration import Enumerated
 from gfucb.exploration.exact import ExactFinite
 from gfucb.exploration.fine_tuning import FineTuning
 from gfucb.exploration.greedy import Greedy
-from gfucb.exploration.inverse_gap import InverseGap
 from gfucb.exploration.last_layer import LastLayer
-from gfucb.exploration.linearised import GradientBonus, Linearised
-from gfucb.exploration.perturbed import PerturbedRewards
-from gfucb.exploration.sampling import HeadSampling
+from gfucb.exploration.linearised import Gradient, Linearised
+from gfucb.exploration.sampling import HeadSampling, InverseGap, Perturbed
 
 __all__ = [
     "Certified",
@@ -19,11 +17,11 @@ __all__ = [
     "Enumerated",
     "ExactFinite",
     "FineTuning",
-    "GradientBonus",
+    "Gradient",
     "Greedy",
     "HeadSampling",
     "InverseGap",
     "LastLayer",
     "Linearised",
-    "PerturbedRewards",
+    "Perturbed",
 ]

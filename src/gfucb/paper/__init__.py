@@ -13,8 +13,8 @@ from gfucb.paper.table import PAPER, REPRODUCTIONS
 __all__ = [
     "PAPER",
     "REPRODUCTIONS",
-    "Options",
     "Job",
+    "Options",
     "Reproduction",
     "Verdict",
     "page_of",

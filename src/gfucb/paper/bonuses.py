@@ -1,13 +1,13 @@
-"""What solvers add to the fit at images they are asked about one by one."""
+"""Exploration bonuses at test images: optimistic value minus fit, for any action selector."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 from torch import Tensor
 
@@ -16,23 +16,23 @@ from gfucb.bandits.gfucb import default_radius, head_prediction
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Prediction
 from gfucb.estimation.calibration import Calibration
-from gfucb.exploration import GradientBonus, LastLayer, Linearised
+from gfucb.exploration import Gradient, LastLayer, Linearised
 from gfucb.models import ConfidenceSet, MultitaskDataset
 
-# Solvers that give each entry the whole radius, so that many images can be asked about at once.
-BATCHED: Mapping[str, ActionSelector] = {
+# Selectors that give each row of a batch the whole radius, so one call serves many images.
+BATCHED_SELECTORS: Mapping[str, ActionSelector] = {
     "last layer": LastLayer(joint=False),
     "linearised": Linearised(joint=False),
-    "gradient": GradientBonus(),
+    "gradient": Gradient(),
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """What was said of images, [image] each.
+class Bonuses:
+    """Errors and bonuses of a fit at images, [image] each.
 
     Attributes:
-        error: truth minus fit.
+        error: true mean reward minus fit.
         bonus: optimistic value minus fit, not clipped.
         distance: squared distance of the optimistic function, over the squared radius.
     """
@@ -42,63 +42,90 @@ class Asked:
     distance: Tensor
 
 
-def ask_at_once(
-    solver: ActionSelector, around: ConfidenceSet, images: Tensor, task: int, truth: Tensor
-) -> Asked:
-    """Ask a solver of `BATCHED` about images [image, *input] of a task that pay truth [image]."""
-    inputs = images.to(around.data.inputs.device)
-    action_sets = action_sets_of(inputs, torch.full((len(inputs),), task, device=inputs.device))
-    fit = around.center.values(inputs, action_sets.tasks)
-    bonus = solver(around, action_sets).values - fit
-    # These solvers spend the radius by construction, on the tangent.
-    return Asked(truth - fit.cpu(), bonus.cpu(), torch.ones_like(truth))
+def batched_bonuses(
+    selector: ActionSelector,
+    confidence_set: ConfidenceSet,
+    images: Tensor,
+    task: int,
+    true_means: Tensor,
+) -> Bonuses:
+    """Bonuses of a selector of `BATCHED_SELECTORS` for one task.
+
+    Args:
+        selector: called once, with one action set per image.
+        confidence_set: the set it maximises over.
+        images: [image, *input].
+        task: the task whose head predicts.
+        true_means: mean rewards of the images, [image].
+    """
+    inputs = images.to(confidence_set.data.inputs.device)
+    tasks = torch.full((len(inputs),), task, device=inputs.device)
+    action_sets = single_action_sets(inputs, tasks)
+    fit = confidence_set.center.values(inputs, tasks)
+    bonus = selector(confidence_set, action_sets).values - fit
+    # These selectors use the whole radius by construction, on the tangent.
+    return Bonuses(true_means - fit.cpu(), bonus.cpu(), torch.ones_like(true_means))
 
 
-def ask_one_by_one(
-    solver: ActionSelector, around: ConfidenceSet, images: Tensor, task: int, truth: Tensor
-) -> Asked:
-    """The same with a problem for each image, as the paper has it, for any solver."""
-    inputs = images.to(around.data.inputs.device)
+def bonuses_one_by_one(
+    selector: ActionSelector,
+    confidence_set: ConfidenceSet,
+    images: Tensor,
+    task: int,
+    true_means: Tensor,
+) -> Bonuses:
+    """The same for any selector: one optimisation problem per image, as in the paper."""
+    inputs = images.to(confidence_set.data.inputs.device)
     tasks = torch.full((1,), task, device=inputs.device)
-    fit = around.center.values(inputs, tasks.expand(len(inputs))).cpu()
-    choices = [solver(around, action_sets_of(image[None], tasks)) for image in inputs]
-    values = torch.cat([choice.values.cpu() for choice in choices])
-    distances = torch.tensor([choice.squared_distance for choice in choices])
-    return Asked(truth - fit, values - fit, distances / around.squared_radius)
+    fit = confidence_set.center.values(inputs, tasks.expand(len(inputs))).cpu()
+    selections = [
+        selector(confidence_set, single_action_sets(image[None], tasks)) for image in inputs
+    ]
+    values = torch.cat([selection.values.cpu() for selection in selections])
+    distances = torch.tensor([selection.squared_distance for selection in selections])
+    return Bonuses(true_means - fit, values - fit, distances / confidence_set.squared_radius)
 
 
-def action_sets_of(inputs: Tensor, tasks: Tensor) -> ActionSets:
-    """One action for each entry: [row, *input], [row]."""
+def single_action_sets(inputs: Tensor, tasks: Tensor) -> ActionSets:
+    """Action sets with one action each: [row, *input], [row]."""
     return ActionSets(inputs[:, None], tasks, torch.ones_like(tasks, dtype=torch.bool)[:, None])
 
 
-def replayed(
-    agent: GFUCB, log: MultitaskDataset, solvers: Mapping[str, ActionSelector]
+def replay_calibrations(
+    agent: GFUCB, log: MultitaskDataset, selectors: Mapping[str, ActionSelector]
 ) -> dict[str, Calibration]:
-    """Let the agent learn the log round by round, and test the bounds of each solver.
+    """Let the agent learn the log round by round, and calibrate the interval of each selector.
 
-    Every round is a action_sets of one action for each task, the one that was taken: what a solver
-    bounds of it is known before its reward is.
+    In each round every task has an action set with one action: the logged one. A selector predicts
+    its reward before the agent learns it.
     """
     radius = default_radius(agent.learner.value_range or (0.0, 1.0))
-    found = {name: Calibration.begin(radius) for name in solvers}
+    calibrations = {name: Calibration.begin(radius) for name in selectors}
     for start in range(0, len(log), log.num_tasks):
         part = slice(start, start + log.num_tasks)
         tasks, inputs, rewards = log.tasks[part], log.inputs[part], log.targets[part]
-        action_sets, around = action_sets_of(inputs, tasks), agent.confidence_set(inputs, asked=1)
-        for name, solver in solvers.items():
-            found[name] = found[name].after(_promise(solver, around, action_sets), rewards.cpu())
+        action_sets = single_action_sets(inputs, tasks)
+        confidence_set = agent.confidence_set(inputs, asked=1)
+        for name, selector in selectors.items():
+            prediction = _predict(selector, confidence_set, action_sets)
+            calibrations[name] = calibrations[name].after(prediction, rewards.cpu())
         agent.learn(tasks, inputs, rewards)
-    return found
+    return calibrations
 
 
-def _promise(solver: ActionSelector, around: ConfidenceSet, action_sets: ActionSets) -> Prediction:
-    choice = solver(around, action_sets)
-    return choice.prediction or head_prediction(around, action_sets, choice.actions)
+def _predict(
+    selector: ActionSelector, confidence_set: ConfidenceSet, action_sets: ActionSets
+) -> Prediction:
+    selection = selector(confidence_set, action_sets)
+    return selection.prediction or head_prediction(confidence_set, action_sets, selection.actions)
 
 
-def quality(error: Any, bonus: Any) -> dict[str, float]:
-    """Mean error and bonus, share above y = x, share of optimistic values, rank correlation."""
+def bonus_statistics(error: ArrayLike, bonus: ArrayLike) -> dict[str, float]:
+    """Means and shares over images, by the names of the columns of the rows.
+
+    `above`: share of images with bonus >= |error|. `covered`: share with optimistic value >= true
+    mean. `correlation`: Spearman's rank correlation of bonus and |error|.
+    """
     error, bonus = np.asarray(error, dtype=float), np.asarray(bonus, dtype=float)
     size = np.abs(error)
     varies = np.ptp(size) > 0 and np.ptp(bonus) > 0

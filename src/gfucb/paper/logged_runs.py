@@ -1,12 +1,10 @@
-"""What the figures about fits share: images, logs of default agents, the paper's fit of a log."""
+"""Logged runs of the default agent, the paper's fit of a log, and the images that both use."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -22,61 +20,66 @@ from gfucb.models.tangents import TangentStatistics
 from gfucb.paper.driver import Options
 from gfucb.runs.bandit_agents import paper_agent
 from gfucb.runs.loop import play_batched
-from gfucb.runs.summary import half_width
 
-# The part of the digits that no environment shows: one in so many, the last ones, by other writers.
-HELD_OUT = 4
-# The paper's network meets a log in parts, each twice as long as all before.
+# The last quarter of scikit-learn's digits, by other writers, is the test set.
+TEST_SHARE = 4
+# The paper's network learns a log in parts: the first has this length, then the log doubles.
 FIRST_PART = 256
 
 
 @dataclass(frozen=True)
-class Source:
-    """Which images, and where networks live."""
+class ImageSource:
+    """Which images to use, and the device of the networks.
+
+    Attributes:
+        digits: scikit-learn's digits, which need no file, instead of MNIST.
+        data_dir: directory of the MNIST files.
+    """
 
     digits: bool = False
     data_dir: str | None = None
     device: str = "cpu"
 
     @classmethod
-    def of(cls, options: Options) -> Source:
-        """Quick versions look at the digits that are in the box, others at MNIST."""
+    def of(cls, options: Options) -> ImageSource:
+        """Digits for the quick version, MNIST otherwise."""
         return cls(options.quick, options.data_dir, options.device)
 
-    def shown(self) -> LabelledImages:
+    def training(self) -> LabelledImages:
         """The images that environments draw from."""
         return _images(self.digits, self.data_dir)[0]
 
-    def held_out(self) -> LabelledImages:
-        """Images that no agent has ever been shown."""
+    def test(self) -> LabelledImages:
+        """Held-out images: no environment shows them."""
         return _images(self.digits, self.data_dir)[1]
 
-    def test_images(self, count: int) -> LabelledImages:
-        """So many of the images held out, always the same."""
-        every = self.held_out()
-        draws = torch.randperm(len(every.labels), generator=random_stream(0, "test images"))
-        return LabelledImages(every.images[draws[:count]], every.labels[draws[:count]])
+    def test_sample(self, count: int) -> LabelledImages:
+        """A fixed random sample of the test images."""
+        images = self.test()
+        order = torch.randperm(len(images.labels), generator=random_stream(0, "test images"))
+        return LabelledImages(images.images[order[:count]], images.labels[order[:count]])
 
 
 @lru_cache(maxsize=2)
 def _images(digits: bool, data_dir: str | None) -> tuple[LabelledImages, LabelledImages]:
-    """Images to show and images held out."""
+    """Training images and test images."""
     if not digits:
         return load_mnist(data_dir, "train"), load_mnist(data_dir, "test")
-    every = load_digits()
-    border = len(every.labels) - len(every.labels) // HELD_OUT
+    images = load_digits()
+    border = len(images.labels) - len(images.labels) // TEST_SHARE
     return (
-        LabelledImages(every.images[:border], every.labels[:border]),
-        LabelledImages(every.images[border:], every.labels[border:]),
+        LabelledImages(images.images[:border], images.labels[:border]),
+        LabelledImages(images.images[border:], images.labels[border:]),
     )
 
 
 @dataclass(frozen=True)
-class Play:
-    """Default agents, one a seed, in the image bandit.
+class LoggedRuns:
+    """Runs of the default agent in the image bandit, one for each seed.
 
     Attributes:
-        milestones: rounds after which we look at what was learned; the last ends the play.
+        milestones: rounds after which the fit is stored; the last one ends the run.
+        reward_map: what a digit pays in each task.
     """
 
     seeds: tuple[int, ...]
@@ -84,51 +87,51 @@ class Play:
     num_tasks: int = 10
     reward_map: RewardMap = "permutation"
 
-    def environment(self, source: Source, seed: int) -> ImageBandit:
+    def environment(self, source: ImageSource, seed: int) -> ImageBandit:
         """The environment of a seed."""
         return ImageBandit(
-            source.shown(), num_tasks=self.num_tasks, reward_map=self.reward_map, seed=seed
+            source.training(), num_tasks=self.num_tasks, reward_map=self.reward_map, seed=seed
         )
 
 
-# What the paper looks at when all is learned: ten tasks, or the one that pays digit / 10.
+# Figure 3 and the probe inspect the same runs, at the end and on the way.
 SEEDS = (0, 1, 2, 3, 4)
 MILESTONES = (100, 200, 300, 600)
 
 
-Integers = tuple[int, ...]
-
-
-def learned_together(seeds: Integers = SEEDS, milestones: Integers = MILESTONES) -> Play:
+def ten_task_runs(
+    seeds: tuple[int, ...] = SEEDS, milestones: tuple[int, ...] = MILESTONES
+) -> LoggedRuns:
     """Ten tasks with distinct best digits."""
-    return Play(seeds, milestones, 10, "permutation")
+    return LoggedRuns(seeds, milestones, 10, "permutation")
 
 
-def learned_alone(seeds: Integers = SEEDS, milestones: Integers = MILESTONES) -> Play:
-    """One task, that pays digit / 10."""
-    return Play(seeds, milestones, 1, "tenths")
+def single_task_runs(
+    seeds: tuple[int, ...] = SEEDS, milestones: tuple[int, ...] = MILESTONES
+) -> LoggedRuns:
+    """One task that pays digit / 10."""
+    return LoggedRuns(seeds, milestones, 1, "tenths")
 
 
 @lru_cache(maxsize=4)
-def played(play: Play, source: Source) -> dict[tuple[int, int], ConfidenceSet]:
-    """By seed and milestone, the agent's set: its fit, its data, its radius for a task alone."""
-    agents = [GFUCB(play.num_tasks, seed=seed, device=source.device) for seed in play.seeds]
-    batched, environments = (
-        BatchedAgents(agents),
-        [play.environment(source, seed) for seed in play.seeds],
+def confidence_sets(runs: LoggedRuns, source: ImageSource) -> dict[tuple[int, int], ConfidenceSet]:
+    """Run the agents; for each (seed, milestone) the set: fit, data, radius for a single task."""
+    batched = BatchedAgents(
+        [GFUCB(runs.num_tasks, seed=seed, device=source.device) for seed in runs.seeds]
     )
-    example = source.shown().images[:1].to(source.device)
+    environments = [runs.environment(source, seed) for seed in runs.seeds]
+    example = source.training().images[:1].to(source.device)
     found = {}
-    for rows in play_batched(batched, environments, num_rounds=play.milestones[-1]):
+    for rows in play_batched(batched, environments, num_rounds=runs.milestones[-1]):
         round_index = int(rows[0]["round"])
-        if round_index in play.milestones:
-            for seed, agent in zip(play.seeds, batched.unbatch(), strict=True):
+        if round_index in runs.milestones:
+            for seed, agent in zip(runs.seeds, batched.unbatch(), strict=True):
                 found[seed, round_index] = agent.confidence_set(example, asked=1)
     return found
 
 
 def first_samples(data: MultitaskDataset, count: int) -> MultitaskDataset:
-    """The first samples of a log, as a value."""
+    """A new dataset with the first `count` samples of a log."""
     first = data.snapshot()
     first.truncate(count)
     return first
@@ -142,11 +145,11 @@ def paper_fit(
     device: str,
     first_part: int | None = FIRST_PART,
 ) -> ConfidenceSet:
-    """The paper's network fitted to a log by Adam, and the set it has around that fit.
+    """Fit the paper's network to a log by Adam, and return the confidence set around the fit.
 
-    The log comes in parts, each as long as all before it: the network begins each fit from the
-    one before, as an agent's does, at twice the cost of one fit. With `first_part` None it comes
-    in one.
+    The network learns the log in parts. Each part is as long as all earlier parts together, and
+    each fit starts from the previous one, as it does in an agent; this costs twice as much as one
+    fit. With `first_part` None the log is learned in one fit.
     """
     agent = paper_agent(
         data.num_tasks, data.inputs.shape[1:], seed=seed, epochs=epochs, device=device
@@ -160,27 +163,29 @@ def paper_fit(
 
 
 @lru_cache(maxsize=8)
-def paper_played(play: Play, source: Source, seed: int, epochs: int) -> ConfidenceSet:
-    """The paper's network, fitted in one go to all samples of a play."""
-    log = played(play, source)[seed, play.milestones[-1]].data
+def paper_fit_of_run(
+    runs: LoggedRuns, source: ImageSource, seed: int, epochs: int
+) -> ConfidenceSet:
+    """The paper's network, fitted once to all samples that the default agent collected."""
+    log = confidence_sets(runs, source)[seed, runs.milestones[-1]].data
     return paper_fit(log, seed=seed, epochs=epochs, device=source.device, first_part=None)
 
 
 def features_on(phi: Representation, images: Tensor, device: str, *, unit: bool) -> Tensor:
-    """Features of images, there where the network lives; of length one if asked for."""
+    """Features of images on a device, scaled to length one if `unit`: [image, feature]."""
     features = features_of(phi, images.to(device))
     return normalise(features, "l2") if unit else features
 
 
-def offline_log(source: Source, seed: int, num_tasks: int, count: int) -> MultitaskDataset:
-    """Images drawn uniformly, one task after the other, and what they paid."""
-    environment = Play((seed,), (1,), num_tasks).environment(source, seed)
+def offline_log(source: ImageSource, seed: int, num_tasks: int, count: int) -> MultitaskDataset:
+    """Uniformly drawn images, assigned to the tasks in turn, and their noisy rewards."""
+    environment = LoggedRuns((seed,), (1,), num_tasks).environment(source, seed)
     generator = random_stream(seed, "offline log")
-    chosen = torch.randint(len(environment.data.labels), (count,), generator=generator)
+    drawn = torch.randint(len(environment.data.labels), (count,), generator=generator)
     noise = torch.randn(count, generator=generator, dtype=torch.float64)
-    tasks, images = torch.arange(count) % num_tasks, environment.data.images[chosen]
+    tasks, images = torch.arange(count) % num_tasks, environment.data.images[drawn]
     rewards = (
-        environment.reward_maps[tasks, environment.data.labels[chosen]]
+        environment.reward_maps[tasks, environment.data.labels[drawn]]
         + environment.noise_scale * noise
     )
     data = MultitaskDataset(num_tasks, images.shape[1:], images.dtype, device=source.device)
@@ -194,15 +199,7 @@ def with_radius(confidence_set: ConfidenceSet, squared_radius: float) -> Confide
 
 
 def with_tangents(confidence_set: ConfidenceSet) -> ConfidenceSet:
-    """The same set with the gradients of its data summed up, for solvers asked more than once."""
+    """The same set with the gradient statistics of its data, which several selectors reuse."""
     data, sketch = confidence_set.data, WeightSketch()
     tangents = TangentStatistics.of(sketch, confidence_set.center, data.inputs, data.tasks)
     return replace(confidence_set, center_tangents=tangents)
-
-
-def mean_and_spread(values: pd.Series, form: str) -> str:
-    """A mean over seeds and its 95% half width, for people."""
-    array = values.to_numpy(float)
-    spread = half_width(array)
-    text = format(array.mean(), form)
-    return text if math.isnan(spread) else f"{text} ± {format(spread, form)}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gfucb.paper.driver import Reproduction
-from gfucb.paper.fig1.analysis import FIG1
-from gfucb.paper.fig2a.analysis import FIG2A
-from gfucb.paper.fig2b.analysis import FIG2B
-from gfucb.paper.fig3.analysis import FIG3
-from gfucb.paper.linear_mdp.analysis import LINEAR_MDP
-from gfucb.paper.lock.analysis import LOCK
-from gfucb.paper.probe.analysis import PROBE
+from gfucb.paper.fig1 import FIG1
+from gfucb.paper.fig2a import FIG2A
+from gfucb.paper.fig2b import FIG2B
+from gfucb.paper.fig3 import FIG3
+from gfucb.paper.linear_mdp import LINEAR_MDP
+from gfucb.paper.lock import LOCK
+from gfucb.paper.probe import PROBE
 
 REPRODUCTIONS: Mapping[str, Reproduction] = {
     "fig1": FIG1,

@@ -1,175 +1,26 @@
-"""Figure 1: the regret of ten tasks in groups of one, five and ten, and of strong baselines."""
+"""The numbers of Figure 1: regret by curve and seed, tests over paired seeds, verdicts, table."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict
-from typing import Any
+import math
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 
-from gfucb.core.random import random_stream
-from gfucb.paper.driver import Options, Reproduction, Verdict
-from gfucb.paper.fig1.plots import figure_of
+from gfucb.paper.driver import Verdict
 from gfucb.paper.fig1.sweep import (
-    GREEDY,
+    EPSILONS,
+    GFUCB_TEN,
+    GREEDY_TEN,
     GROUP_SIZES,
-    HEADLINE,
-    TEN,
-    Line,
-    best_epsilon,
-    final_regrets,
-    in_common,
-    jobs,
-    of_line,
-    of_paired_seeds,
-    sizes_of,
+    NUM_ACTIONS,
+    Curve,
 )
-from gfucb.runs.summary import half_width
+from gfucb.paper.intervals import mean_and_half_width, paired_ratio
 
-
-def _verdicts(rows: pd.DataFrame) -> list[Verdict]:
-    ordered = [Line("gfucb", size) for size in reversed(GROUP_SIZES)]
-    ordered.append(Line("eps-greedy", 1, epsilon=0.1))
-    found = [_below(rows, a, b) for a, b in itertools.pairwise(ordered)]
-    best = Line("eps-greedy", 1, epsilon=best_epsilon(rows))
-    if best != ordered[-1]:
-        found.append(_below(rows, Line("gfucb", 1), best))
-    one, hundred = Line("gfucb", 1), Line("gfucb", 100, num_tasks=100)
-    found += [
-        _ratio(rows, "sharing among ten pays: R(M = 1) / R(M = 10) at least 1.5", one, TEN, 1.5),
-        _ratio(rows, "sharing among 100 pays: R(M = 1) / R(M = 100) at least 3", one, hundred, 3.0),
-        _ratio(
-            rows,
-            "optimism pays: multitask greedy / GFUCB at M = 10 at least 1.11 (10% below)",
-            GREEDY,
-            TEN,
-            1 / 0.9,
-        ),
-        _ratio(
-            rows,
-            "GFUCB at M = 10 is within 3 times the oracle's regret",
-            TEN,
-            Line("oracle-ucb", 1),
-            3.0,
-            at_most=True,
-        ),
-    ]
-    found += [
-        _ratio(
-            rows,
-            f"the paper's procedure ({words}) has more regret than our default at M = 10",
-            Line(name),
-            TEN,
-            1.0,
-        )
-        for name, words in PROCEDURES.items()
-    ]
-    for num_actions in (5, 2):
-        few, many = Line("gfucb", 1, num_actions), Line("gfucb", 10, num_actions)
-        found.append(_below(rows, many, few))
-        found.append(_below(rows, many, Line("greedy", num_actions=num_actions)))
-    return [verdict for verdict in found if verdict is not None]
-
-
-PROCEDURES = {
-    "paper": "stable",
-    "literal-sum": "literal, sum",
-    "literal-mean": "literal, mean",
-}
-
-
-def _paired(rows: pd.DataFrame, first: Line, second: Line) -> pd.DataFrame:
-    """Final regrets of two curves on the seeds, and at the round, that both have."""
-    ends = [final_regrets(rows, line) for line in (first, second)]
-    if min(map(len, ends)) == 0:
-        return pd.DataFrame(columns=["first", "second"])
-    last = min(_last_round(rows, line) for line in (first, second))
-    pair = {n: final_regrets(rows, li, last) for n, li in (("first", first), ("second", second))}
-    return pd.DataFrame(pair).dropna()
-
-
-def _last_round(rows: pd.DataFrame, line: Line) -> int:
-    return int(of_line(rows, line)["round"].max())
-
-
-def _below(rows: pd.DataFrame, lower: Line, upper: Line) -> Verdict | None:
-    """Whether the first has less regret: a one-sided t-test of differences over paired seeds."""
-    pair = _paired(rows, lower, upper)
-    if len(pair) < 2:
-        return None
-    gaps = (pair["second"] - pair["first"]).to_numpy(float)
-    p_value = float(stats.ttest_1samp(gaps, 0.0, alternative="greater").pvalue)
-    setting = "" if lower.num_actions == HEADLINE else f"K = {lower.num_actions}: "
-    return Verdict(
-        f"{setting}{_words(lower)} below {_words(upper)}",
-        f"{_mean(pair['first'])} against {_mean(pair['second'])}",
-        p_value < 0.05 / len(GROUP_SIZES),  # three claims make the ordering (Bonferroni)
-        f"difference {_mean(pair['second'] - pair['first'])}, p = {p_value:.1g}, {len(pair)} seeds",
-    )
-
-
-def _ratio(
-    rows: pd.DataFrame, claim: str, top: Line, bottom: Line, bar: float, *, at_most: bool = False
-) -> Verdict | None:
-    """Mean over mean on paired seeds, with a 95% interval from resampled seeds."""
-    pair = _paired(rows, top, bottom).to_numpy(float)
-    if len(pair) == 0:
-        return None
-    generator = random_stream(0, "resampled seeds")
-    draws = torch.randint(len(pair), (10_000, len(pair)), generator=generator)
-    means = pair[draws.numpy()].mean(1)
-    low, high = np.quantile(means[:, 0] / means[:, 1], [0.025, 0.975])
-    ratio = float(pair[:, 0].mean() / pair[:, 1].mean())
-    interval = f" (95%: {low:.2f} to {high:.2f})" if len(pair) > 1 else ""
-    last = min(_last_round(rows, line) for line in (top, bottom))
-    is_told_from_chance = len(pair) == 1 or low > 1
-    return Verdict(
-        claim,
-        f"{pair[:, 0].mean():.1f} / {pair[:, 1].mean():.1f} = {ratio:.2f}{interval}",
-        ratio <= bar if at_most else bool(ratio >= bar and is_told_from_chance),
-        f"{len(pair)} seed{'s' if len(pair) > 1 else ''}, T = {last}",
-    )
-
-
-def _words(line: Line) -> str:
-    if line.agent == "eps-greedy":
-        return f"independent ε-greedy ({line.epsilon:g})"
-    if line.agent == "greedy":
-        return "multitask greedy"
-    return f"GFUCB M = {line.group_size}"
-
-
-def _mean(values: pd.Series) -> str:
-    array = values.to_numpy(float)
-    spread = f" ± {half_width(array):.2g}" if len(array) > 1 else ""
-    return f"{array.mean():.3g}{spread}"
-
-
-def _table(rows: pd.DataFrame) -> str:
-    """Regret and wall time of every curve with ten actions."""
-    lines = [
-        "| | M | regret of a task | rounds | seeds | seconds a run |",
-        "|---|---|---|---|---|---|",
-    ]
-    ten = of_paired_seeds(rows[rows["num_actions"] == HEADLINE])
-    for key, own in ten.groupby(["agent", "epsilon", "group_size"], sort=False):
-        agent, epsilon, group_size = str(key[0]), float(str(key[1])), key[2]
-        shared = in_common(own)
-        last = int(shared["round"].max())
-        ends = shared[shared["round"] == last]
-        words = f"{NAMES[agent]} ({epsilon:g})" if epsilon else NAMES[agent]
-        lines.append(
-            f"| {words} | {group_size} | {_mean(ends['regret'])} | {last} | {len(ends)} | "
-            f"{ends['seconds'].mean():.3g} |"
-        )
-    return "\n".join(lines)
-
-
-NAMES = {
+LABELS = {
     "gfucb": "GFUCB",
     "greedy": "multitask greedy",
     "eps-greedy": "independent ε-greedy",
@@ -178,39 +29,183 @@ NAMES = {
     "literal-sum": "the paper's procedure as printed, sum",
     "literal-mean": "the paper's procedure as printed, mean",
 }
+PAPER_VARIANT_LABELS = {
+    "paper": "stable",
+    "literal-sum": "literal, sum",
+    "literal-mean": "literal, mean",
+}
+# Three comparisons make the ordering of the figure (Bonferroni).
+SIGNIFICANCE = 0.05 / len(GROUP_SIZES)
 
 
-def _config(options: Options) -> dict[str, Any]:
-    return {"sizes": asdict(sizes_of(options))}
+def rows_of(rows: pd.DataFrame, curve: Curve) -> pd.DataFrame:
+    """The rows of a curve, up to the last round that all its seeds have reached."""
+    return common_rounds(
+        rows[
+            (rows["agent"] == curve.agent)
+            & (rows["group_size"] == curve.group_size)
+            & (rows["num_actions"] == curve.num_actions)
+            & (rows["epsilon"] == curve.epsilon)
+        ]
+    )
 
 
-CHOICES = """\
-- Ten tasks in groups of M that share nothing with each other; all curves of a seed see the same
-  images and the same noise. Regret is the mean over the tasks. M = 100 has 100 tasks of its own.
-- K is not given: any ten images, digits may repeat; five and two for comparison, where contexts
-  explore by themselves. Task i pays a permutation of 0, 0.1, .. 0.9, with distinct best digits.
-- Independent ε-greedy has the same network and fit as GFUCB; besides ε = 0.1 the best of a grid,
-  chosen on these very seeds, in its favour. Multitask greedy, which the paper leaves out,
-  tells what sharing does from what optimism does.
-- The paper's procedure: its network, Adam at every round until the error is twice the noise or for
-  200 epochs, then 200 steps of fine-tuning; the *stable* version returns the best member of the
-  set, the literal ones the last iterate. It is played for M = 10 only; the literal sum, which does
-  not survive, only as long as it takes to see that it chooses as if at random.
-- The ordering is tested by one-sided t-tests of paired differences at 0.05 / 3. A ratio holds if it
-  is large enough and, of several seeds, its interval is above 1. What optimism gains is less than
-  runs differ by, so GFUCB and greedy at M = 10 were played on eighty seeds more, which count for
-  this one ratio; the figure and the table show the twenty seeds that all curves have.
-- Seconds are wall time on the device named below; runs of a batched share theirs equally. The paper's
-  runs had the device to themselves only in part, so theirs are too many.
-"""
+def common_rounds(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of rounds that every seed has reached: unfinished runs may differ in length."""
+    return rows[rows["round"] <= rows.groupby("seed")["round"].max().min()]
 
-FIG1 = Reproduction(
-    "Figure 1: the cumulative regret of ten tasks falls as more of them share a representation: "
-    "M = 10 below M = 5 below M = 1 below independent ε-greedy.",
-    jobs,
-    figure_of,
-    _verdicts,
-    _config,
-    choices=CHOICES,
-    table=_table,
-)
+
+def common_seeds(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the seeds that M = 1 has, if there are any: some curves have more seeds."""
+    shared = rows.loc[rows["group_size"] == 1, "seed"].unique()
+    return rows[rows["seed"].isin(shared)] if len(shared) else rows
+
+
+def final_regrets(rows: pd.DataFrame, curve: Curve, at: int | None = None) -> pd.Series:
+    """Cumulative regret of a task by seed, after the last round or after round `at`."""
+    own = rows_of(rows, curve)
+    last = own[own["round"] == (own["round"].max() if at is None else at)]
+    return last.set_index("seed")["regret"].sort_index()
+
+
+def best_epsilon(rows: pd.DataFrame) -> float:
+    """The epsilon of the grid with the least regret on these seeds: the baseline's best case."""
+    means = {e: final_regrets(rows, Curve("eps-greedy", 1, epsilon=e)).mean() for e in EPSILONS}
+    finite = {e: mean for e, mean in means.items() if np.isfinite(mean)}
+    return min(finite, key=finite.__getitem__) if finite else EPSILONS[-1]
+
+
+def paired_regrets(rows: pd.DataFrame, first: Curve, second: Curve) -> tuple[pd.DataFrame, int]:
+    """Regrets [seed, first | second] after the last round that both curves have, and that round."""
+    last_rounds = [rows_of(rows, curve)["round"].max() for curve in (first, second)]
+    if np.isnan(last_rounds).any():
+        return pd.DataFrame(columns=["first", "second"]), 0
+    last = int(min(last_rounds))
+    regrets = {
+        "first": final_regrets(rows, first, last),
+        "second": final_regrets(rows, second, last),
+    }
+    return pd.DataFrame(regrets).dropna(), last
+
+
+def verdicts(rows: pd.DataFrame) -> list[Verdict]:
+    """The ordering of the figure, ratios of regret, and the settings that the paper omits."""
+    found = [
+        *_ordering(rows),
+        *_ratios(rows),
+        *_against_the_paper(rows),
+        *_fewer_actions(rows),
+    ]
+    return [verdict for verdict in found if verdict is not None]
+
+
+def _ordering(rows: pd.DataFrame) -> list[Verdict | None]:
+    curves = [Curve("gfucb", size) for size in reversed(GROUP_SIZES)]
+    curves.append(Curve("eps-greedy", 1, epsilon=0.1))
+    found = [_lower_regret(rows, a, b) for a, b in itertools.pairwise(curves)]
+    best = Curve("eps-greedy", 1, epsilon=best_epsilon(rows))
+    if best != curves[-1]:
+        found.append(_lower_regret(rows, Curve("gfucb", 1), best))
+    return found
+
+
+def _ratios(rows: pd.DataFrame) -> list[Verdict | None]:
+    one, hundred = Curve("gfucb", 1), Curve("gfucb", 100, num_tasks=100)
+    sharing_ten = "GFUCB: regret with M = 1 is at least 1.5 times regret with M = 10"
+    sharing_hundred = "GFUCB: regret with M = 1 is at least 3 times regret with M = 100"
+    bonus = "M = 10: regret of multitask greedy is at least 1.11 times regret of GFUCB"
+    oracle = "M = 10: regret of GFUCB is at most 3 times regret of UCB on the true representation"
+    return [
+        _ratio(rows, sharing_ten, one, GFUCB_TEN, at_least=1.5),
+        _ratio(rows, sharing_hundred, one, hundred, at_least=3.0),
+        # GFUCB is 10% below multitask greedy.
+        _ratio(rows, bonus, GREEDY_TEN, GFUCB_TEN, at_least=1 / 0.9),
+        _ratio(rows, oracle, GFUCB_TEN, Curve("oracle-ucb", 1), at_most=3.0),
+    ]
+
+
+def _against_the_paper(rows: pd.DataFrame) -> list[Verdict | None]:
+    claim = "M = 10: the paper's procedure ({}) has more regret than GFUCB"
+    return [
+        _ratio(rows, claim.format(label), Curve(name), GFUCB_TEN, at_least=1.0)
+        for name, label in PAPER_VARIANT_LABELS.items()
+    ]
+
+
+def _fewer_actions(rows: pd.DataFrame) -> list[Verdict | None]:
+    found = []
+    for num_actions in (5, 2):
+        ten = Curve("gfucb", 10, num_actions)
+        found.append(_lower_regret(rows, ten, Curve("gfucb", 1, num_actions)))
+        found.append(_lower_regret(rows, ten, Curve("greedy", num_actions=num_actions)))
+    return found
+
+
+def _lower_regret(rows: pd.DataFrame, lower: Curve, upper: Curve) -> Verdict | None:
+    """Whether the first curve has less regret: a one-sided t-test of paired differences."""
+    pairs, _ = paired_regrets(rows, lower, upper)
+    if len(pairs) < 2:
+        return None
+    differences = pairs["second"] - pairs["first"]
+    p_value = float(stats.ttest_1samp(differences, 0.0, alternative="greater").pvalue)
+    setting = "" if lower.num_actions == NUM_ACTIONS else f"K = {lower.num_actions}: "
+    return Verdict(
+        f"{setting}regret of {_label(lower)} is below {_label(upper)}",
+        f"{mean_and_half_width(pairs['first'])} against {mean_and_half_width(pairs['second'])}",
+        p_value < SIGNIFICANCE,
+        f"difference {mean_and_half_width(differences)}, p = {p_value:.1g}, {len(pairs)} seeds",
+    )
+
+
+def _ratio(
+    rows: pd.DataFrame,
+    claim: str,
+    top: Curve,
+    bottom: Curve,
+    *,
+    at_least: float = 0.0,
+    at_most: float = math.inf,
+) -> Verdict | None:
+    """Whether the ratio of mean regrets is between two thresholds.
+
+    With several seeds, a ratio that is claimed to be large must also be significantly above 1.
+    """
+    pairs, last = paired_regrets(rows, top, bottom)
+    if pairs.empty:
+        return None
+    ratio = paired_ratio(pairs["first"], pairs["second"])
+    is_significant = at_least == 0 or len(pairs) == 1 or ratio.low > 1
+    return Verdict(
+        claim,
+        f"{pairs['first'].mean():.1f} / {pairs['second'].mean():.1f} = {ratio}",
+        bool(at_least <= ratio.value <= at_most and is_significant),
+        f"{len(pairs)} seed{'s' if len(pairs) > 1 else ''}, T = {last}",
+    )
+
+
+def _label(curve: Curve) -> str:
+    if curve.agent == "eps-greedy":
+        return f"independent ε-greedy ({curve.epsilon:g})"
+    if curve.agent == "greedy":
+        return "multitask greedy"
+    return f"GFUCB with M = {curve.group_size}"
+
+
+def table(rows: pd.DataFrame) -> str:
+    """Regret and wall time of every curve with ten actions, in Markdown."""
+    lines = [
+        "| agent | M | regret per task | rounds | seeds | seconds per run |",
+        "|---|---|---|---|---|---|",
+    ]
+    ten = common_seeds(rows[rows["num_actions"] == NUM_ACTIONS])
+    for key, own in ten.groupby(["agent", "epsilon", "group_size"], sort=False):
+        agent, epsilon, group_size = str(key[0]), float(str(key[1])), key[2]
+        shared = common_rounds(own)
+        last = int(shared["round"].max())
+        ends = shared[shared["round"] == last]
+        label = f"{LABELS[agent]} ({epsilon:g})" if epsilon else LABELS[agent]
+        lines.append(
+            f"| {label} | {group_size} | {mean_and_half_width(ends['regret'])} | {last} | "
+            f"{len(ends)} | {ends['seconds'].mean():.3g} |"
+        )
+    return "\n".join(lines)

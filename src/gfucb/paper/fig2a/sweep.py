@@ -1,10 +1,11 @@
-"""What Figure 2(a) measures: errors and bonuses of test images, for every solver and radius."""
+"""The rows of Figure 2(a): errors and bonuses of test images for every method and radius."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 from torch import Tensor
 
@@ -16,35 +17,47 @@ from gfucb.estimation.calibration import Calibration
 from gfucb.exploration import Certified, FineTuning, LastLayer, Linearised
 from gfucb.models import ConfidenceSet, MultitaskDataset
 from gfucb.paper.bonuses import (
-    BATCHED,
-    Asked,
-    ask_at_once,
-    ask_one_by_one,
-    quality,
-    replayed,
+    BATCHED_SELECTORS,
+    Bonuses,
+    batched_bonuses,
+    bonus_statistics,
+    bonuses_one_by_one,
+    replay_calibrations,
 )
 from gfucb.paper.driver import Job, Options
-from gfucb.paper.logged_runs import Play, Source, paper_fit, played, with_radius
+from gfucb.paper.logged_runs import (
+    ImageSource,
+    LoggedRuns,
+    confidence_sets,
+    paper_fit,
+    with_radius,
+)
 from gfucb.runs.bandit_agents import paper_agent
 
 SEEDS = (0, 1, 2)
 NUM_TASKS = 10
-HEAD = 0  # the task whose points are drawn, and the only one where images are asked one by one
+TASK = 0  # the task of the points; selectors that take one image at a time evaluate only this task
 PRINTED, CALIBRATED, WIDE = "B as printed", "calibrated to 80%", "calibrated to 95%"
 CERTIFIED = "certified"
 STABLE, SUM, MEAN = "fine-tuning", "fine-tuning, literal sum", "fine-tuning, literal mean"
-TUNINGS = {STABLE: FineTuning.stable, SUM: FineTuning.literal_sum, MEAN: FineTuning.literal_mean}
+PAPER_VARIANTS = {
+    STABLE: FineTuning.stable,
+    SUM: FineTuning.literal_sum,
+    MEAN: FineTuning.literal_mean,
+}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is looked at.
+    """Number of rounds, images and optimisation steps.
 
     Attributes:
-        images: test images asked about.
-        heads: so many tasks are asked where images can be asked at once.
-        tuned: method, radius and number of images of each version of the paper's procedure.
-        images_a_piece: of these, so many in a job.
+        images: number of test images.
+        heads: number of tasks evaluated by selectors that take all images in one batch.
+        tuned: method, radius and number of images of each variant of the paper's procedure.
+        images_a_piece: images per job of the paper's procedure.
+        epochs: largest number of epochs of a fit of the paper's network.
+        iterations: steps of fine-tuning per image.
     """
 
     num_rounds: int = 200
@@ -73,130 +86,136 @@ QUICK = Sizes(
 
 
 @dataclass(frozen=True)
-class Scene:
-    """The log that all methods look at: sizes, images and the seeds that play together."""
+class Setup:
+    """What all methods share: sizes, images, and the seeds whose runs form one batch."""
 
     sizes: Sizes
-    source: Source
+    source: ImageSource
     seeds: tuple[int, ...]
 
     def log(self, seed: int) -> MultitaskDataset:
-        """What the default agent chose and was paid."""
+        """The samples that the default agent collected."""
         rounds = self.sizes.num_rounds
-        return played(Play(self.seeds, (rounds,), NUM_TASKS), self.source)[seed, rounds].data
+        runs = LoggedRuns(self.seeds, (rounds,), NUM_TASKS)
+        return confidence_sets(runs, self.source)[seed, rounds].data
 
-    def questions(self, seed: int) -> tuple[LabelledImages, Tensor]:
-        """Test images, and what they pay on average: [task, image]."""
-        images = self.source.test_images(self.sizes.images)
-        environment = Play((seed,), (1,), NUM_TASKS).environment(self.source, seed)
+    def test_images(self, seed: int) -> tuple[LabelledImages, Tensor]:
+        """Test images, and their mean rewards [task, image]."""
+        images = self.source.test_sample(self.sizes.images)
+        environment = LoggedRuns((seed,), (1,), NUM_TASKS).environment(self.source, seed)
         return images, environment.reward_maps[:, images.labels]
 
 
 def sizes_of(options: Options) -> Sizes:
-    """How much is looked at with these options."""
+    """Sizes of the full or the quick version."""
     return QUICK if options.quick else Sizes()
 
 
+def config(options: Options) -> dict[str, Any]:
+    """Settings stored with the results."""
+    return {"sizes": asdict(sizes_of(options))}
+
+
 def jobs(options: Options) -> list[Job]:
-    """All that is to be made with these options."""
+    """One job per seed for our selectors, one per block of images for the paper's procedure."""
     seeds = options.seeds or ((0,) if options.quick else SEEDS)
-    scene = Scene(sizes_of(options), Source.of(options), seeds)
-    jobs = [Job(f"solvers-seed={seed}", partial(solver_rows, scene, seed)) for seed in seeds]
-    for method, radius, count in scene.sizes.tuned:
-        for start in range(0, count, scene.sizes.images_a_piece):
-            images = range(start, min(count, start + scene.sizes.images_a_piece))
-            words = f"{method} {radius} images={images.start}-{images.stop - 1}"
-            name = words.replace(",", "").replace("%", "").replace(" ", "-")
-            jobs.append(Job(name, partial(tuned_rows, scene, method, radius, images)))
-    return jobs
+    setup = Setup(sizes_of(options), ImageSource.of(options), seeds)
+    found = [Job(f"solvers-seed={seed}", partial(selector_rows, setup, seed)) for seed in seeds]
+    for method, radius, count in setup.sizes.tuned:
+        for start in range(0, count, setup.sizes.images_a_piece):
+            images = range(start, min(count, start + setup.sizes.images_a_piece))
+            label = f"{method} {radius} images={images.start}-{images.stop - 1}"
+            name = label.replace(",", "").replace("%", "").replace(" ", "-")
+            found.append(Job(name, partial(fine_tuning_rows, setup, method, radius, images)))
+    return found
 
 
-def solver_rows(scene: Scene, seed: int) -> Sequence[Row]:
-    """Our solvers on the fit of the default agent; points of one head, a summary of every head."""
-    sizes, log = scene.sizes, scene.log(seed)
+def selector_rows(setup: Setup, seed: int) -> Sequence[Row]:
+    """Our selectors on the default agent's fit: a summary per task, points of one task."""
+    sizes, log = setup.sizes, setup.log(seed)
     agent = GFUCB(
-        NUM_TASKS, seed=seed, action_selector=Linearised(joint=False), device=scene.source.device
+        NUM_TASKS, seed=seed, action_selector=Linearised(joint=False), device=setup.source.device
     )
-    calibrations = replayed(agent, log, BATCHED)
+    calibrations = replay_calibrations(agent, log, BATCHED_SELECTORS)
     fitted = agent.confidence_set(log.inputs[:1])
-    images, truth = scene.questions(seed)
-    is_drawn = seed == scene.seeds[0]
+    images, true_means = setup.test_images(seed)
+    has_points = seed == setup.seeds[0]
     rows: list[Row] = []
-    for method, solver in BATCHED.items():
+    for method, selector in BATCHED_SELECTORS.items():
         for radius in (PRINTED, CALIBRATED, WIDE):
             beta = squared_radius(radius, sizes.num_rounds, calibrations[method])
-            around, facts = with_radius(fitted, beta), _facts(method, radius, seed)
+            scaled, key = with_radius(fitted, beta), _key(method, radius, seed)
             for task in range(sizes.heads):
-                asked = ask_at_once(solver, around, images.images, task, truth[task])
-                rows.append(_summary(facts, task, asked))
-                if task == HEAD and is_drawn:
-                    rows += _points(facts, asked)
-    for radius in (PRINTED, CALIBRATED) if is_drawn else ():
-        # A certified member is predicted the widths of the tangent along which it is found.
+                bonuses = batched_bonuses(selector, scaled, images.images, task, true_means[task])
+                rows.append(_summary(key, task, bonuses))
+                if task == TASK and has_points:
+                    rows += _points(key, bonuses)
+    for radius in (PRINTED, CALIBRATED) if has_points else ():
+        # The certified selector predicts the variance of the tangent along which it moves.
         beta = squared_radius(radius, sizes.num_rounds, calibrations["linearised"])
-        around = with_radius(fitted, beta)
-        asked = ask_one_by_one(Certified(), around, images.images, HEAD, truth[HEAD])
-        rows += _points(_facts(CERTIFIED, radius, seed), asked)
+        scaled = with_radius(fitted, beta)
+        bonuses = bonuses_one_by_one(Certified(), scaled, images.images, TASK, true_means[TASK])
+        rows += _points(_key(CERTIFIED, radius, seed), bonuses)
     return rows
 
 
-def tuned_rows(scene: Scene, method: str, radius: str, images: range) -> Sequence[Row]:
-    """The paper's procedure on some of the images: its network, its fit, its optimism."""
-    seed, sizes = scene.seeds[0], scene.sizes
-    calibration = None if radius == PRINTED else _paper_calibration(scene, seed)
+def fine_tuning_rows(setup: Setup, method: str, radius: str, images: range) -> Sequence[Row]:
+    """Points of the paper's procedure for some images: its network, fit and optimisation."""
+    seed, sizes = setup.seeds[0], setup.sizes
+    calibration = None if radius == PRINTED else _paper_calibration(setup, seed)
     beta = squared_radius(radius, sizes.num_rounds, calibration)
-    test, truth = scene.questions(seed)
-    asked = ask_one_by_one(
-        TUNINGS[method](sizes.iterations),
-        with_radius(_paper_set(scene, seed), beta),
+    test, true_means = setup.test_images(seed)
+    bonuses = bonuses_one_by_one(
+        PAPER_VARIANTS[method](sizes.iterations),
+        with_radius(_paper_set(setup, seed), beta),
         test.images[list(images)],
-        HEAD,
-        truth[HEAD, list(images)],
+        TASK,
+        true_means[TASK, list(images)],
     )
-    return _points(_facts(method, radius, seed), asked, first_image=images.start)
+    return _points(_key(method, radius, seed), bonuses, first_image=images.start)
 
 
 @lru_cache(maxsize=2)
-def _paper_set(scene: Scene, seed: int) -> ConfidenceSet:
-    source = scene.source
-    return paper_fit(scene.log(seed), seed=seed, epochs=scene.sizes.epochs, device=source.device)
+def _paper_set(setup: Setup, seed: int) -> ConfidenceSet:
+    device = setup.source.device
+    return paper_fit(setup.log(seed), seed=seed, epochs=setup.sizes.epochs, device=device)
 
 
 @lru_cache(maxsize=2)
-def _paper_calibration(scene: Scene, seed: int) -> Calibration:
-    """Fine-tuning bounds no width of its own: as in every agent, the heads' stands for it."""
-    log = scene.log(seed)
+def _paper_calibration(setup: Setup, seed: int) -> Calibration:
+    """Calibrate the last layer: fine-tuning itself predicts no variance."""
+    log = setup.log(seed)
     agent = paper_agent(
         NUM_TASKS,
         log.inputs.shape[1:],
         seed=seed,
-        epochs=scene.sizes.epochs,
+        epochs=setup.sizes.epochs,
         refit_growth=2.0,
-        device=scene.source.device,
+        device=setup.source.device,
     )
-    return replayed(agent, log, {STABLE: LastLayer(joint=False)})[STABLE]
+    return replay_calibrations(agent, log, {STABLE: LastLayer(joint=False)})[STABLE]
 
 
 def squared_radius(radius: str, num_rounds: int, calibration: Calibration | None) -> float:
-    """B_t as printed, or what the replay of the log found for one task asked alone."""
+    """B_t as printed, or the calibrated radius for a decision of a single task."""
     if radius == PRINTED or calibration is None:
         return LogRadius()(num_rounds)
     target = 0.95 if radius == WIDE else calibration.radius.target
-    same = replace(calibration, radius=replace(calibration.radius, target=target))
-    return same.squared_radius(1)
+    retargeted = replace(calibration, radius=replace(calibration.radius, target=target))
+    return retargeted.squared_radius(1)
 
 
-def _facts(method: str, radius: str, seed: int) -> dict[str, str | int]:
+def _key(method: str, radius: str, seed: int) -> dict[str, str | int]:
     return {"method": method, "radius": radius, "seed": seed}
 
 
-def _points(facts: dict[str, str | int], asked: Asked, first_image: int = 0) -> list[Row]:
-    values = zip(asked.error.tolist(), asked.bonus.tolist(), asked.distance.tolist(), strict=True)
+def _points(key: dict[str, str | int], bonuses: Bonuses, first_image: int = 0) -> list[Row]:
+    columns = (bonuses.error.tolist(), bonuses.bonus.tolist(), bonuses.distance.tolist())
     return [
         {
             "part": "point",
-            **facts,
-            "task": HEAD,
+            **key,
+            "task": TASK,
             "image": first_image + image,
             "error": f"{error:.5g}",
             "bonus": f"{bonus:.5g}",
@@ -205,11 +224,11 @@ def _points(facts: dict[str, str | int], asked: Asked, first_image: int = 0) -> 
             "correlation": "",
             "distance": f"{distance:.7g}",
         }
-        for image, (error, bonus, distance) in enumerate(values)
+        for image, (error, bonus, distance) in enumerate(zip(*columns, strict=True))
     ]
 
 
-def _summary(facts: dict[str, str | int], task: int, asked: Asked) -> Row:
-    found = quality(asked.error, asked.bonus)
-    numbers = {name: f"{value:.5g}" for name, value in found.items()}
-    return {"part": "summary", **facts, "task": task, "image": "", **numbers, "distance": ""}
+def _summary(key: dict[str, str | int], task: int, bonuses: Bonuses) -> Row:
+    statistics = bonus_statistics(bonuses.error, bonuses.bonus)
+    numbers = {name: f"{value:.5g}" for name, value in statistics.items()}
+    return {"part": "summary", **key, "task": task, "image": "", **numbers, "distance": ""}

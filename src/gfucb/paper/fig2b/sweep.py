@@ -1,14 +1,14 @@
-"""What Figure 2(b) measures: bonuses of fixed test images while the training set grows."""
+"""The rows of Figure 2(b): bonuses of fixed test images while the training set grows."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from typing import Any
 
-import pandas as pd
 from torch import Tensor
 
 from gfucb.bandits import GFUCB
@@ -17,11 +17,11 @@ from gfucb.environments import LabelledImages
 from gfucb.estimation import LogRadius
 from gfucb.exploration import FineTuning
 from gfucb.models import ConfidenceSet
-from gfucb.paper.bonuses import BATCHED, Asked, ask_at_once, ask_one_by_one
+from gfucb.paper.bonuses import BATCHED_SELECTORS, Bonuses, batched_bonuses, bonuses_one_by_one
 from gfucb.paper.driver import Job, Options
 from gfucb.paper.logged_runs import (
-    Play,
-    Source,
+    ImageSource,
+    LoggedRuns,
     first_samples,
     offline_log,
     paper_fit,
@@ -31,25 +31,25 @@ from gfucb.paper.logged_runs import (
 
 SEEDS = (0, 1, 2)
 NUM_TASKS = 10
-HEAD = 0
+TASK = 0
 PRINTED, FIXED = "B of t = n / 10", "B of t = 200"
-TUNED = "fine-tuning"
-OURS = ("last layer", "linearised")
-BATCH = 256  # of Adam, in the paper's fit
+FINE_TUNING = "fine-tuning"
+OUR_SELECTORS = ("last layer", "linearised")
+BATCH_SIZE = 256  # of Adam, in the paper's fit
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is looked at.
+    """Sizes of the training set, number of images, and optimisation steps.
 
     Attributes:
         grid: sizes of the training set.
-        images: test images.
-        tuned: of these, so many are fine-tuned at each size: a fifth of them again with a fixed B.
-        images_a_piece: of these, so many in a job.
+        images: number of test images.
+        tuned: images fine-tuned at each size; a fifth of them again with the fixed radius.
+        images_a_piece: images per job of fine-tuning.
         epochs, gradient_steps: the paper's fit ends with whichever comes first.
-        iterations: steps of fine-tuning an image.
-        growth: our agent fits anew when the data has grown by this factor.
+        iterations: steps of fine-tuning per image.
+        growth: our agent refits when the data has grown by this factor.
     """
 
     grid: tuple[int, ...] = (10, 30, 90, 270, 800, 2400, 7000, 20000)
@@ -74,112 +74,102 @@ QUICK = Sizes(
 
 
 def sizes_of(options: Options) -> Sizes:
-    """How much is looked at with these options."""
+    """Sizes of the full or the quick version."""
     return QUICK if options.quick else Sizes()
 
 
+def config(options: Options) -> dict[str, Any]:
+    """Settings stored with the results."""
+    return {"sizes": asdict(sizes_of(options))}
+
+
 def jobs(options: Options) -> list[Job]:
-    """All that is to be made with these options."""
-    sizes, source = sizes_of(options), Source.of(options)
+    """One job per seed for our selectors, one per block of images for the paper's procedure."""
+    sizes, source = sizes_of(options), ImageSource.of(options)
     seeds = options.seeds or ((0,) if options.quick else SEEDS)
-    made = [Job(f"ours-seed={seed}", partial(our_rows, sizes, source, seed)) for seed in seeds]
+    found = [
+        Job(f"ours-seed={seed}", partial(selector_rows, sizes, source, seed)) for seed in seeds
+    ]
     for size, count in zip(sizes.grid, sizes.tuned, strict=True):
         for radius, some in ((PRINTED, count), (FIXED, math.ceil(count / 5))):
             for start in range(0, some, sizes.images_a_piece):
                 images = range(start, min(some, start + sizes.images_a_piece))
-                make = partial(paper_rows, sizes, source, seeds[0], size, radius, images)
-                words = "printed-B" if radius == PRINTED else "fixed-B"
-                name = f"paper-n={size}-{words}-images={images.start}-{images.stop - 1}"
-                made.append(Job(name, make))
-    return made
+                make = partial(fine_tuning_rows, sizes, source, seeds[0], size, radius, images)
+                label = "printed-B" if radius == PRINTED else "fixed-B"
+                name = f"paper-n={size}-{label}-images={images.start}-{images.stop - 1}"
+                found.append(Job(name, make))
+    return found
 
 
-def our_rows(sizes: Sizes, source: Source, seed: int) -> Sequence[Row]:
-    """The default agent learns the log as it grows; at every size of the grid it is asked."""
+def selector_rows(sizes: Sizes, source: ImageSource, seed: int) -> Sequence[Row]:
+    """The default agent learns the growing log; bonuses are measured at every size of the grid."""
     log = offline_log(source, seed, NUM_TASKS, sizes.grid[-1])
-    images, truth = _questions(sizes, source, seed)
+    images, true_means = _test_images(sizes, source, seed)
     agent = GFUCB(NUM_TASKS, seed=seed, refit_growth=1.0, device=source.device)
     rows, start = [], 0
-    for end in learning_times(sizes.grid, sizes.growth):
+    for end in refit_sizes(sizes.grid, sizes.growth):
         agent.learn(log.tasks[start:end], log.inputs[start:end], log.targets[start:end])
         start = end
         if end in sizes.grid:
             fitted = with_tangents(agent.confidence_set(log.inputs[:1]))
-            for method, (radius, beta) in itertools.product(OURS, radii(end).items()):
-                around = with_radius(fitted, beta)
-                asked = ask_at_once(BATCHED[method], around, images.images, HEAD, truth)
-                rows.append(_row(method, radius, seed, end, asked))
+            radii = squared_radii(end).items()
+            for method, (radius, beta) in itertools.product(OUR_SELECTORS, radii):
+                selector, scaled = BATCHED_SELECTORS[method], with_radius(fitted, beta)
+                bonuses = batched_bonuses(selector, scaled, images.images, TASK, true_means)
+                rows.append(_row(method, radius, seed, end, bonuses))
     return rows
 
 
-def paper_rows(
-    sizes: Sizes, source: Source, seed: int, size: int, radius: str, which: range
+def fine_tuning_rows(
+    sizes: Sizes, source: ImageSource, seed: int, size: int, radius: str, which: range
 ) -> Sequence[Row]:
-    """Some images asked of the paper's network, fitted to the first samples of the same log."""
-    images, truth = _questions(sizes, source, seed)
+    """The paper's procedure on some images, fitted to the first samples of the same log."""
+    images, true_means = _test_images(sizes, source, seed)
     some = slice(which.start, which.stop)
-    around = with_radius(_paper_set(sizes, source, seed, size), radii(size)[radius])
-    solver = FineTuning.stable(sizes.iterations)
-    asked = ask_one_by_one(solver, around, images.images[some], HEAD, truth[some])
-    return [_row(TUNED, radius, seed, size, asked)]
+    scaled = with_radius(_paper_set(sizes, source, seed, size), squared_radii(size)[radius])
+    selector = FineTuning.stable(sizes.iterations)
+    bonuses = bonuses_one_by_one(selector, scaled, images.images[some], TASK, true_means[some])
+    return [_row(FINE_TUNING, radius, seed, size, bonuses)]
 
 
 @lru_cache(maxsize=1)
-def _paper_set(sizes: Sizes, source: Source, seed: int, size: int) -> ConfidenceSet:
-    """Around the paper's network, fitted from scratch."""
+def _paper_set(sizes: Sizes, source: ImageSource, seed: int, size: int) -> ConfidenceSet:
+    """The confidence set around the paper's network, fitted from scratch."""
     log = first_samples(offline_log(source, seed, NUM_TASKS, sizes.grid[-1]), size)
-    epochs = min(sizes.epochs, max(1, sizes.gradient_steps // math.ceil(size / BATCH)))
+    epochs = min(sizes.epochs, max(1, sizes.gradient_steps // math.ceil(size / BATCH_SIZE)))
     return paper_fit(log, seed=seed, epochs=epochs, device=source.device, first_part=None)
 
 
-def learning_times(grid: Sequence[int], growth: float) -> list[int]:
-    """When to fit: at every size of the grid, and whenever the data has grown by `growth`."""
-    times = set(grid)
+def refit_sizes(grid: Sequence[int], growth: float) -> list[int]:
+    """Sizes at which the agent refits: the grid, and more wherever the data grows by `growth`."""
+    sizes = set(grid)
     for size, following in itertools.pairwise(grid):
         steps = max(1, math.ceil(math.log(following / size) / math.log(growth)))
-        times |= {round(size * (following / size) ** (i / steps)) for i in range(1, steps)}
-    return sorted(times)
+        sizes |= {round(size * (following / size) ** (i / steps)) for i in range(1, steps)}
+    return sorted(sizes)
 
 
-def radii(size: int) -> dict[str, float]:
+def squared_radii(size: int) -> dict[str, float]:
     """B_t of the paper, with t = n / M and with a fixed t."""
     schedule = LogRadius()
     return {PRINTED: schedule(max(1, size // NUM_TASKS)), FIXED: schedule(200)}
 
 
-def _questions(sizes: Sizes, source: Source, seed: int) -> tuple[LabelledImages, Tensor]:
-    images = source.test_images(sizes.images)
-    environment = Play((seed,), (1,), NUM_TASKS).environment(source, seed)
-    return images, environment.reward_maps[HEAD, images.labels]
+def _test_images(sizes: Sizes, source: ImageSource, seed: int) -> tuple[LabelledImages, Tensor]:
+    """Test images, and their mean rewards [image] in `TASK`."""
+    images = source.test_sample(sizes.images)
+    environment = LoggedRuns((seed,), (1,), NUM_TASKS).environment(source, seed)
+    return images, environment.reward_maps[TASK, images.labels]
 
 
-def _row(method: str, radius: str, seed: int, size: int, asked: Asked) -> Row:
+def _row(method: str, radius: str, seed: int, size: int, bonuses: Bonuses) -> Row:
     return {
         "method": method,
         "radius": radius,
         "seed": seed,
         "samples": size,
-        "images": len(asked.bonus),
-        "bonus": f"{float(asked.bonus.mean()):.6g}",
-        "deviation": f"{float(asked.bonus.std(correction=0)):.6g}",
-        "error": f"{float(asked.error.abs().mean()):.6g}",
+        "images": len(bonuses.bonus),
+        "bonus": f"{float(bonuses.bonus.mean()):.6g}",
+        "deviation": f"{float(bonuses.bonus.std(correction=0)):.6g}",
+        "error": f"{float(bonuses.error.abs().mean()):.6g}",
     }
-
-
-def curve(rows: pd.DataFrame, method: str, radius: str) -> pd.DataFrame:
-    """Means over seeds of bonus, deviation over images and error, by number of samples.
-
-    Images that were asked in parts count as one set.
-    """
-    own = rows[(rows["method"] == method) & (rows["radius"] == radius)]
-    keys, images = ["samples", "seed"], own["images"]
-    sums = own.assign(
-        bonus=images * own["bonus"],
-        error=images * own["error"],
-        squares=images * (own["deviation"] ** 2 + own["bonus"] ** 2),
-    )
-    sums = sums.groupby(keys)[["bonus", "error", "squares", "images"]].sum()
-    means = sums.div(sums["images"], axis=0)
-    variance = (means["squares"] - means["bonus"] ** 2).clip(lower=0)
-    table = means[["bonus", "error"]].assign(deviation=variance**0.5, images=sums["images"])
-    return table.groupby("samples").mean()

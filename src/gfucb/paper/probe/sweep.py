@@ -1,10 +1,11 @@
-"""What the linear probe measures: accuracies on frozen representations, and the probe itself."""
+"""The rows of the probe: test accuracy of a linear layer on frozen representations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,29 +20,31 @@ from gfucb.paper.driver import Job, Options
 from gfucb.paper.logged_runs import (
     MILESTONES,
     SEEDS,
-    Play,
-    Source,
+    ImageSource,
+    LoggedRuns,
+    confidence_sets,
     features_on,
-    learned_alone,
-    learned_together,
-    paper_played,
-    played,
+    paper_fit_of_run,
+    single_task_runs,
+    ten_task_runs,
 )
 
-TOGETHER, ALONE, PIXELS, UNTRAINED = "M = 10", "single task", "raw pixels", "untrained network"
+TEN_TASKS, SINGLE_TASK = "M = 10", "single task"
+PIXELS, UNTRAINED = "raw pixels", "untrained network"
 LBFGS_STEPS = 200
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is looked at.
+    """Number of rounds, labels and seeds.
 
     Attributes:
         milestones: rounds after which the representation of ten tasks, or of one, is probed.
-        long: further rounds of the single task, as many as ten tasks have samples.
-        labels: how many labelled images a probe is fitted to.
-        paper_seeds: on so many seeds the paper's network is probed too.
-        long_seeds: on so many seeds the single task plays on.
+        long: further rounds of the single task, up to as many samples as ten tasks have.
+        labels: numbers of labelled images that a linear layer is fitted to.
+        paper_seeds: number of seeds on which the paper's network is probed too.
+        long_seeds: number of seeds on which the single task continues.
+        epochs: largest number of epochs of a fit of the paper's network.
     """
 
     milestones: tuple[int, ...] = MILESTONES
@@ -58,64 +61,72 @@ QUICK = Sizes(
 
 
 def sizes_of(options: Options) -> Sizes:
-    """How much is looked at with these options."""
+    """Sizes of the full or the quick version."""
     return QUICK if options.quick else Sizes()
 
 
+def config(options: Options) -> dict[str, Any]:
+    """Settings stored with the results."""
+    return {"sizes": asdict(sizes_of(options))}
+
+
 def jobs(options: Options) -> list[Job]:
-    """All that is to be made with these options."""
-    sizes, source = sizes_of(options), Source.of(options)
+    """References, runs of ten tasks and of a single task, and the paper's network on each seed."""
+    sizes, source = sizes_of(options), ImageSource.of(options)
     seeds = options.seeds or ((0, 1) if options.quick else SEEDS)
-    together = learned_together(seeds, sizes.milestones)
-    alone = learned_alone(seeds, sizes.milestones)
-    long = learned_alone(seeds[: sizes.long_seeds], sizes.long)
+    ten = ten_task_runs(seeds, sizes.milestones)
+    single = single_task_runs(seeds, sizes.milestones)
+    long = single_task_runs(seeds[: sizes.long_seeds], sizes.long)
     return [
         Job("references", partial(reference_rows, sizes, source, seeds)),
-        Job("together", partial(played_rows, TOGETHER, together, sizes, source)),
-        Job("alone", partial(played_rows, ALONE, alone, sizes, source)),
-        Job("alone-long", partial(played_rows, ALONE, long, sizes, source)),
+        Job("together", partial(run_rows, TEN_TASKS, ten, sizes, source)),
+        Job("alone", partial(run_rows, SINGLE_TASK, single, sizes, source)),
+        Job("alone-long", partial(run_rows, SINGLE_TASK, long, sizes, source)),
         *(
             Job(
                 f"paper-{name}-seed={seed}",
-                partial(paper_rows, setting, play, sizes, source, seed),
+                partial(paper_rows, setting, runs, sizes, source, seed),
             )
-            for name, setting, play in (("together", TOGETHER, together), ("alone", ALONE, alone))
+            for name, setting, runs in (
+                ("together", TEN_TASKS, ten),
+                ("alone", SINGLE_TASK, single),
+            )
             for seed in seeds[: sizes.paper_seeds]
         ),
     ]
 
 
-def played_rows(setting: str, play: Play, sizes: Sizes, source: Source) -> Sequence[Row]:
-    """The default network at every milestone."""
+def run_rows(setting: str, runs: LoggedRuns, sizes: Sizes, source: ImageSource) -> Sequence[Row]:
+    """The default network at every milestone of every seed."""
     rows: list[Row] = []
-    for (seed, rounds), learned in played(play, source).items():
-        facts = _facts(setting, "default", seed, rounds, rounds * play.num_tasks)
-        rows += _rows(facts, learned.center.representation, sizes, source)
+    for (seed, rounds), learned in confidence_sets(runs, source).items():
+        key = _key(setting, "default", seed, rounds, rounds * runs.num_tasks)
+        rows += _probe_rows(key, learned.center.representation, sizes, source)
     return rows
 
 
-def paper_rows(setting: str, play: Play, sizes: Sizes, source: Source, seed: int) -> Sequence[Row]:
-    """The paper's network, fitted to all samples that the default agent has chosen."""
-    rounds = play.milestones[-1]
-    fitted = paper_played(play, source, seed, sizes.epochs)
-    facts = _facts(setting, "paper", seed, rounds, rounds * play.num_tasks)
-    return list(_rows(facts, fitted.center.representation, sizes, source))
+def paper_rows(
+    setting: str, runs: LoggedRuns, sizes: Sizes, source: ImageSource, seed: int
+) -> Sequence[Row]:
+    """The paper's network, fitted to all samples that the default agent collected."""
+    rounds = runs.milestones[-1]
+    fitted = paper_fit_of_run(runs, source, seed, sizes.epochs)
+    key = _key(setting, "paper", seed, rounds, rounds * runs.num_tasks)
+    return list(_probe_rows(key, fitted.center.representation, sizes, source))
 
 
-def reference_rows(sizes: Sizes, source: Source, seeds: tuple[int, ...]) -> Sequence[Row]:
-    """What needs no bandit: the pixels themselves, and the default network as it begins."""
-    rows = list(_rows(_facts(PIXELS, "none", seeds[0], 0, 0), flat_inputs, sizes, source))
-    example = source.shown().images[:1].to(source.device)
+def reference_rows(sizes: Sizes, source: ImageSource, seeds: tuple[int, ...]) -> Sequence[Row]:
+    """References without bandit data: raw pixels, and the default network before training."""
+    rows = list(_probe_rows(_key(PIXELS, "none", seeds[0], 0, 0), flat_inputs, sizes, source))
+    example = source.training().images[:1].to(source.device)
     for seed in seeds:
         untrained = GFUCB(1, seed=seed, device=source.device).confidence_set(example).center
-        facts = _facts(UNTRAINED, "default", seed, 0, 0)
-        rows += _rows(facts, untrained.representation, sizes, source)
+        key = _key(UNTRAINED, "default", seed, 0, 0)
+        rows += _probe_rows(key, untrained.representation, sizes, source)
     return rows
 
 
-def _facts(
-    setting: str, network: str, seed: int, rounds: int, samples: int
-) -> dict[str, str | int]:
+def _key(setting: str, network: str, seed: int, rounds: int, samples: int) -> dict[str, str | int]:
     return {
         "setting": setting,
         "network": network,
@@ -125,31 +136,32 @@ def _facts(
     }
 
 
-def _rows(
-    facts: dict[str, str | int], phi: Representation, sizes: Sizes, source: Source
+def _probe_rows(
+    key: dict[str, str | int], phi: Representation, sizes: Sizes, source: ImageSource
 ) -> Iterator[Row]:
-    known, test = source.shown(), source.held_out()
-    draws = torch.randperm(
-        len(known.labels), generator=random_stream(int(facts["seed"]), "labelled images")
-    )[: max(sizes.labels)]
-    learned = features_on(phi, known.images[draws], source.device, unit=False)
-    seen = features_on(phi, test.images, source.device, unit=False)
-    labels = known.labels[draws]
+    training, test = source.training(), source.test()
+    generator = random_stream(int(key["seed"]), "labelled images")
+    chosen = torch.randperm(len(training.labels), generator=generator)[: max(sizes.labels)]
+    features = features_on(phi, training.images[chosen], source.device, unit=False)
+    test_features = features_on(phi, test.images, source.device, unit=False)
+    labels = training.labels[chosen]
     for count in sizes.labels:
-        accuracy = probe_accuracy(learned[:count], labels[:count], seen, test.labels)
-        yield {**facts, "labels": count, "accuracy": f"{accuracy:.4f}"}
+        accuracy = probe_accuracy(features[:count], labels[:count], test_features, test.labels)
+        yield {**key, "labels": count, "accuracy": f"{accuracy:.4f}"}
 
 
-def probe_accuracy(learned: Tensor, learned_labels: Tensor, seen: Tensor, labels: Tensor) -> float:
+def probe_accuracy(
+    features: Tensor, labels: Tensor, test_features: Tensor, test_labels: Tensor
+) -> float:
     """Test accuracy of multinomial logistic regression on standardised features.
 
         minimise  sum of log losses + |weights|^2 / 2      (scikit-learn's default, C = 1)
 
     by L-BFGS, on the device of the features: [image, feature], [image] twice.
     """
-    middle, spread = learned.mean(0), learned.std(0, correction=0)
-    spread = torch.where(spread > 0, spread, 1.0)
-    inputs, targets = (learned - middle) / spread, learned_labels.to(learned.device)
+    mean, deviation = features.mean(0), features.std(0, correction=0)
+    deviation = torch.where(deviation > 0, deviation, 1.0)
+    inputs, targets = (features - mean) / deviation, labels.to(features.device)
     weights = inputs.new_zeros(inputs.shape[1], NUM_CLASSES, requires_grad=True)
     biases = inputs.new_zeros(NUM_CLASSES, requires_grad=True)
     optimiser = torch.optim.LBFGS(
@@ -158,12 +170,12 @@ def probe_accuracy(learned: Tensor, learned_labels: Tensor, seen: Tensor, labels
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        log_losses = torch.nn.functional.cross_entropy(inputs @ weights + biases, targets)
-        value = log_losses + weights.square().sum() / (2 * len(inputs))
+        log_loss = torch.nn.functional.cross_entropy(inputs @ weights + biases, targets)
+        value = log_loss + weights.square().sum() / (2 * len(inputs))
         value.backward()
         return value
 
     optimiser.step(loss)
     with torch.no_grad():
-        guesses = ((seen - middle) / spread @ weights + biases).argmax(1).cpu()
-    return float((guesses == labels).double().mean())
+        scores = (test_features - mean) / deviation @ weights + biases
+    return float((scores.argmax(1).cpu() == test_labels).double().mean())

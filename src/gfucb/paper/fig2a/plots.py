@@ -1,0 +1,67 @@
+"""The panels of Figure 2(a): bonus against error, one panel for each method and radius."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gfucb.paper.bonuses import bonus_statistics
+from gfucb.paper.fig2a.sweep import CALIBRATED, CERTIFIED, PRINTED, STABLE
+from gfucb.runs.plots import STYLE
+
+# Title and colour.
+METHODS = {
+    STABLE: ("the paper's fine-tuning", "#cc79a7"),
+    "last layer": ("last layer (our default)", "#d55e00"),
+    "linearised": ("linearised", "#0072b2"),
+    CERTIFIED: ("certified", "#009e73"),
+    "gradient": ("gradient", "#b8860b"),
+}
+# Points outside these limits are drawn at the border.
+LOWEST, HIGHEST = 1e-3, 3.0
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Draw one row of panels for the printed radius and one for the calibrated radius."""
+    points = rows[rows["part"] == "point"]
+    with rc_context(STYLE):
+        drawn = Figure(figsize=(12.4, 5.9), layout="constrained")
+        panels = drawn.subplots(2, len(METHODS), sharex=True, sharey=True)
+        for line, radius in zip(panels, (PRINTED, CALIBRATED), strict=True):
+            for axes, (method, (title, colour)) in zip(line, METHODS.items(), strict=True):
+                own = points[(points["method"] == method) & (points["radius"] == radius)]
+                _draw_points(axes, own, colour)
+                if radius == PRINTED:
+                    axes.set_title(title, fontsize=10.5, color=colour, fontweight="bold", pad=20)
+            line[0].set_ylabel(f"bonus, {radius}")
+        for axes in panels[-1]:
+            axes.set_xlabel("absolute error of the fit")
+        ticks = [0.001, 0.01, 0.1, 1]
+        panels[0, 0].set_xticks(ticks, ["", "0.01", "0.1", "1"])
+        panels[0, 0].set_yticks(ticks, ["0.001", "0.01", "0.1", "1"])
+        panels[0, 0].text(0.0013, 1.6, "bonus above error", fontsize=9, color="#777777")
+        return drawn
+
+
+def _draw_points(axes: Axes, own: pd.DataFrame, colour: str) -> None:
+    limits = (LOWEST, HIGHEST)
+    axes.plot(limits, limits, color="#777777", lw=1.2, zorder=1)
+    axes.fill_between(limits, limits, HIGHEST, color="#f4f4f4", zorder=0, lw=0)
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
+    axes.set_box_aspect(1)
+    if own.empty:
+        return
+    error, bonus = own["error"].abs().clip(*limits), own["bonus"].clip(*limits)
+    axes.plot(error, bonus, "o", ms=4, mew=0, alpha=0.55, color=colour, clip_on=False)
+    statistics = bonus_statistics(own["error"], own["bonus"])
+    axes.text(
+        0.5,
+        1.02,
+        f"{statistics['above']:.0%} above, rank corr. {statistics['correlation']:.2f}",
+        transform=axes.transAxes,
+        fontsize=9,
+        ha="center",
+        color="#333333",
+    )

@@ -1,0 +1,54 @@
+"""The two panels of Figure 2(b): bonus against samples, with a growing and with a fixed radius."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from gfucb.paper.drawing import label_curve_ends, plain_log_ticks
+from gfucb.paper.fig2b.analysis import LABELS, bonus_curve
+from gfucb.paper.fig2b.sweep import FINE_TUNING, FIXED, OUR_SELECTORS, PRINTED
+from gfucb.runs.plots import STYLE
+
+COLOURS = {FINE_TUNING: "#cc79a7", "last layer": "#d55e00", "linearised": "#0072b2"}
+ERROR_COLOUR = "#777777"
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Draw one panel for each radius."""
+    with rc_context(STYLE):
+        drawn = Figure(figsize=(10.4, 4.2), layout=ConstrainedLayoutEngine(wspace=0.06))
+        panels = drawn.subplots(1, 2, sharey=True)
+        for axes, radius in zip(panels, (PRINTED, FIXED), strict=True):
+            for method in LABELS:
+                _draw_curve(axes, bonus_curve(rows, method, radius), COLOURS[method])
+            error = bonus_curve(rows, OUR_SELECTORS[0], radius)["error"]
+            axes.plot(error.index, error, color=ERROR_COLOUR, lw=1.4, ls=":")
+            axes.set(xscale="log", yscale="log", xlabel="training samples n", title=radius)
+            axes.margins(x=0.02)
+            plain_log_ticks(axes, x=True, y=True)
+        panels[0].set_ylabel("bonus of a test image\n(mean ± one standard deviation)")
+        _label_curves(panels[1], rows)
+        return drawn
+
+
+def _draw_curve(axes: Axes, curve: pd.DataFrame, colour: str) -> None:
+    mean, deviation = curve["bonus"], curve["deviation"]
+    axes.plot(curve.index, mean, "o-", ms=4, color=colour, lw=2)
+    # On a logarithmic axis a band that reaches zero has no lower end.
+    low = (mean - deviation).clip(lower=0.05 * mean)
+    axes.fill_between(curve.index, low, mean + deviation, color=colour, alpha=0.16, lw=0)
+
+
+def _label_curves(axes: Axes, rows: pd.DataFrame) -> None:
+    ends = {}
+    for method, label in LABELS.items():
+        curve = bonus_curve(rows, method, FIXED)
+        if len(curve):
+            ends[label] = (float(curve["bonus"].iloc[-1]), COLOURS[method])
+        if len(curve) and method == OUR_SELECTORS[0]:
+            ends["error of our fit"] = (float(curve["error"].iloc[-1]), ERROR_COLOUR)
+    label_curve_ends(axes, ends)

@@ -1,0 +1,39 @@
+"""The two panels of the linear MDPs: regret curves with a finite class and with a network."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from gfucb.paper.drawing import draw_mean_and_band
+from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, SHARED
+from gfucb.runs.plots import STYLE
+
+TITLES = {
+    "finite class": "finite class of representations",
+    "network": "network representation",
+}
+CURVES = {
+    ORACLE: ("LSVI-UCB, true representation", "#222222"),
+    SHARED: ("GFUCB, shared representation", "#d55e00"),
+    INDEPENDENT: ("independent agents", "#009e73"),
+}
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Draw one panel for each class of representations."""
+    with rc_context(STYLE):
+        drawn = Figure(figsize=(9.6, 4.0), layout="constrained")
+        panels = drawn.subplots(1, len(TITLES), sharey=True)
+        for axes, (part, title) in zip(panels, TITLES.items(), strict=True):
+            for agent, (label, colour) in CURVES.items():
+                own = rows[(rows["part"] == part) & (rows["agent"] == agent)]
+                table = own.pivot(index="episode", columns="seed", values="cumulative_regret")
+                draw_mean_and_band(axes, table, color=colour, label=label)
+            axes.set(xlabel="episode", xlim=(0, None))
+            axes.set_title(f"{title}; mean and 95% band", fontsize=10)
+        panels[0].set_ylim(bottom=0)
+        panels[0].set_ylabel("cumulative regret per task")
+        panels[0].legend(frameon=False, loc="upper left")
+        return drawn

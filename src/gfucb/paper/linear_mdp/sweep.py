@@ -1,0 +1,109 @@
+"""The runs on linear MDPs: environment, agents, jobs, and the function that makes their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from gfucb.core.records import Row
+from gfucb.environments import linear_mdps
+from gfucb.paper.driver import Job, Options
+from gfucb.runs.episodic_agents import EPISODIC_AGENTS, EpisodicAgentConfig, make_episodic_agent
+from gfucb.runs.loop import play
+
+SEEDS = tuple(range(20))
+NUM_EPISODES = 500
+STRIDE = 10  # episodes between two rows
+ENVIRONMENT = {
+    "num_tasks": 10,
+    "horizon": 5,
+    "num_states": 30,
+    "num_actions": 10,
+    "feature_dim": 5,
+    "input_dim": 20,
+    "num_representations": 64,
+    "sharpness": 6.0,
+    "concentration": 0.1,
+    "noise_scale": 0.1,
+}
+QUICK_ENVIRONMENT = ENVIRONMENT | {
+    "num_tasks": 3,
+    "horizon": 3,
+    "num_states": 8,
+    "num_actions": 4,
+    "input_dim": 6,
+    "num_representations": 8,
+}
+QUICK_EPISODES = 40
+# Settings were chosen on seeds from 1000 on.
+FINITE = EpisodicAgentConfig(bonus_scale=0.2)
+NETWORK = replace(
+    FINITE,
+    representation="network",
+    share_stages=True,
+    next_targets=16,
+    fit_steps=100,
+    weight_decay=0.3,
+)
+PARTS = {"finite class": FINITE, "network": NETWORK}
+SHARED, ORACLE, INDEPENDENT = "gfucb-mdp", "oracle-lsvi-ucb", "independent-mdp"
+AGENTS = (ORACLE, SHARED, INDEPENDENT)
+
+
+def config(options: Options) -> dict[str, Any]:
+    """Settings stored with the results."""
+    environment, num_episodes = _environment(options.quick)
+    agents = {part: asdict(agent) for part, agent in PARTS.items()}
+    return {"environment": environment, "num_episodes": num_episodes, "agents": agents}
+
+
+def jobs(options: Options) -> list[Job]:
+    """One job for each run."""
+    seeds = options.seeds or ((0, 1) if options.quick else SEEDS)
+    return [
+        Job(
+            f"{part.split()[0]}-{agent}-seed={seed}",
+            partial(run_rows, part, agent, seed, options.quick),
+        )
+        for seed in seeds
+        for part in PARTS
+        for agent in AGENTS
+    ]
+
+
+def _environment(quick: bool) -> tuple[dict[str, Any], int]:
+    """Settings of the environment, and the number of episodes."""
+    return (QUICK_ENVIRONMENT, QUICK_EPISODES) if quick else (ENVIRONMENT, NUM_EPISODES)
+
+
+def run_rows(part: str, agent_name: str, seed: int, quick: bool) -> Sequence[Row]:
+    """One run: a row every `STRIDE` episodes."""
+    settings, num_episodes = _environment(quick)
+    environment = linear_mdps(seed=seed, **settings)
+    agent_config = replace(PARTS[part], name=agent_name)
+    if quick:
+        agent_config = replace(agent_config, fit_steps=5)
+    rows: list[Row] = []
+    violations = 0.0
+    for result in play(
+        make_episodic_agent(agent_config, environment, seed),
+        environment,
+        num_rounds=num_episodes,
+        reads_truth=EPISODIC_AGENTS[agent_name].reads_truth,
+    ):
+        violations += float(result["optimism_violations"])
+        episode = int(result["round"])
+        if episode % STRIDE == 0:
+            rows.append(
+                {
+                    "part": part,
+                    "agent": agent_name,
+                    "seed": seed,
+                    "episode": episode,
+                    "cumulative_regret": round(float(result["cumulative_regret"]), 6),
+                    "violations": round(violations / episode, 6),
+                }
+            )
+    return rows
