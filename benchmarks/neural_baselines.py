@@ -1,11 +1,11 @@
-"""GFUCB against the methods of the field: same network, same fit, same tuning budget.
+"""GFUCB against neural baselines: same network, same fit, same tuning budget.
 
-    python benchmarks/field.py --tuning-seeds 2 --report-seeds 8 --budget-minutes 25
+    python benchmarks/neural_baselines.py --tuning-seeds 2 --report-seeds 8 --budget-minutes 25
 
-The one exploration scale of every method is tuned on a grid of four values on seeds that are used
-for nothing else (5000, 5001, ..); the best value is then played on seeds 0, 1, ... All runs are
-kept below `runs/field`, and given again the command goes on where it stopped. At the end the runs
-that are there are written to benchmarks/field.json, and that as tables to docs/field.md.
+Each method has one exploration scale, tuned on a grid of four values on seeds used for nothing else
+(5000, 5001, ..); the best value is then run on seeds 0, 1, ... All runs are stored in
+`runs/neural_baselines`, and the command resumes where it stopped. At the end the finished runs are
+written to benchmarks/neural_baselines.json, and the tables to docs/explanation/neural_baselines.md.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gfucb.runs.store import is_finished, provenance_now, read_provenance, read_
 from gfucb.runs.summary import half_width, interval
 
 ROOT = Path(__file__).parents[1]
-RUNS = ROOT / "runs" / "field"
-RESULTS = ROOT / "benchmarks" / "field.json"
-TABLES = ROOT / "docs" / "field.md"
+RUNS = ROOT / "runs" / "neural_baselines"
+RESULTS = ROOT / "benchmarks" / "neural_baselines.json"
+TABLES = ROOT / "docs" / "explanation" / "neural_baselines.md"
 FIRST_TUNING_SEED = 5000
 
 SCALES: dict[str, tuple[float, ...]] = {
@@ -65,14 +65,14 @@ SCALE_OF: dict[str, str | None] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A environment and a length."""
+    """An environment and a number of rounds."""
 
     num_tasks: int
     num_rounds: int
 
     @property
     def name(self) -> str:
-        """As directories and tables call it."""
+        """The name in directories and tables."""
         return f"M={self.num_tasks},T={self.num_rounds}"
 
     def config(self, agent: AgentConfig, seed: int) -> RunConfig:
@@ -93,21 +93,21 @@ class Trial:
 
     @property
     def agent(self) -> AgentConfig:
-        """Its settings."""
+        """The settings of the agent."""
         scale = SCALE_OF[self.method]
         changes: dict[str, Any] = {scale: self.value} if scale else {}
         return AgentConfig(name=self.method, **changes)
 
     def directory(self, seed: int) -> Path:
-        """Where a run of it lies."""
+        """The directory of the run on a seed."""
         return RUNS / self.setting.name / self.method / f"{self.value}" / f"seed={seed}"
 
     def is_done(self, seed: int) -> bool:
-        """Whether it has been played to the end on a seed."""
+        """Whether the run on a seed is finished."""
         return is_finished(self.directory(seed), self.setting.config(self.agent, seed))
 
     def play(self, seed: int) -> None:
-        """Play it on a seed, unless that was done before."""
+        """Run it on a seed, unless that run is finished."""
         if not self.is_done(seed):
             config = self.setting.config(self.agent, seed)
             regret = run_to_end(config, self.directory(seed), None)
@@ -145,7 +145,7 @@ def tuned(setting: Setting, method: str, num_seeds: int) -> tuple[Trial | None, 
 def work(
     setting: Setting, methods: list[str], tuning_seeds: int, report_seeds: int
 ) -> Iterator[tuple[Trial, int]]:
-    """The runs to make, in order: what is compared stays balanced wherever time runs out."""
+    """The runs to make, ordered so that methods have equally many seeds when time runs out."""
     for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning_seeds):
         for method in methods:
             for value in values_of(method) if SCALE_OF[method] else ():
@@ -158,7 +158,7 @@ def work(
 
 
 def results(setting: Setting, tuning_seeds: int, report_seeds: int) -> dict[str, Any]:
-    """What the finished runs of a setting say, by method."""
+    """Results of the finished runs of a setting, by method."""
     lines: dict[str, Any] = {}
     for method, scale in SCALE_OF.items():
         best, means = tuned(setting, method, tuning_seeds)
@@ -190,7 +190,7 @@ def write(tuning_seeds: int, report_seeds: int) -> None:
         if (lines := results(setting, tuning_seeds, report_seeds))
     }
     if not settings:
-        raise SystemExit("no method is tuned and played yet; give the command again to go on")
+        raise SystemExit("no method has finished runs yet; repeat the command to continue")
     first = FIRST_TUNING_SEED
     content = {
         "provenance": provenance_now(),
@@ -210,42 +210,44 @@ def page(content: dict[str, Any]) -> str:
     """The results as markdown."""
     seeds = content["tuning_seeds"]
     parts = [
-        "# Methods of the field",
+        "# Neural baselines",
         "",
-        "GFUCB and other ways to explore, on scikit-learn's 8x8 digits (ten iid images, uniform",
-        "reward maps, noise 0.1): same network, same fit, same schedule of refits. Each method has",
-        f"one scale, tuned on {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}) on a grid of four",
-        "values and then played on seeds 0, 1, ... Regret is cumulative, of one task: mean and 95%",
-        "interval over seeds; the difference to GFUCB is paired over the seeds both have played.",
-        "A value marked with a star lies at an end of its grid. Seconds are of one core, a run.",
-        "Below each table: who is worse or better than GFUCB by an interval that excludes zero.",
-        "Intervals are of one comparison each, not of all together, and seeds are few.",
+        "GFUCB and other exploration methods on scikit-learn's 8x8 digits (ten iid images, uniform",
+        "reward maps, noise 0.1). All methods have the same network, fit and refit schedule. Each",
+        f"method has one scale, tuned on {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}) on a grid",
+        "of four values and then run on seeds 0, 1, ... Regret is the cumulative regret of a task:",
+        "mean and 95% interval over seeds. The difference to GFUCB is paired over common seeds. A",
+        "star marks a value at an end of its grid. Seconds are CPU seconds of one run on one core.",
+        "Below each table: methods whose paired difference to GFUCB has an interval without zero.",
+        "Each interval is for one comparison, without correction for multiple comparisons.",
         "",
-        "Made by `python benchmarks/field.py` from `benchmarks/field.json`, where the numbers of",
-        "every seed and the provenance stand.",
+        "`python benchmarks/neural_baselines.py` writes this page from",
+        "`benchmarks/neural_baselines.json`, with the numbers of all seeds and the provenance.",
     ]
+    if "remark" in content:
+        parts += ["", content["remark"]]
     for name, setting in content["settings"].items():
         parts += ["", f"## {name}", "", *table(setting), "", *verdict(setting)]
     return "\n".join(parts) + "\n"
 
 
 def differences(setting: dict[str, Any], method: str) -> NDArray[np.float64]:
-    """Regret minus that of GFUCB, on the seeds both have played."""
+    """Regret minus that of GFUCB, on common seeds."""
     reference = setting["methods"].get("gfucb", {}).get("regret_by_seed", {})
     own = setting["methods"][method]["regret_by_seed"]
     return np.array([regret - reference[seed] for seed, regret in own.items() if seed in reference])
 
 
 def verdict(setting: dict[str, Any]) -> list[str]:
-    """Who differs from GFUCB by more than chance, in words."""
-    told: dict[str, list[str]] = {"worse": [], "better": [], "not told apart": []}
+    """Methods that differ significantly from GFUCB, and those that do not."""
+    groups: dict[str, list[str]] = {"worse": [], "better": [], "not significant": []}
     for method in setting["methods"]:
         found = differences(setting, method)
         if method != "gfucb" and len(found) > 1:
             is_clear = abs(found.mean()) > half_width(found)
             side = "worse" if found.mean() > 0 else "better"
-            told[side if is_clear else "not told apart"].append(method)
-    return [f"- {side}: {', '.join(names) or 'none'}" for side, names in told.items()]
+            groups[side if is_clear else "not significant"].append(method)
+    return [f"- {side}: {', '.join(names) or 'none'}" for side, names in groups.items()]
 
 
 def table(setting: dict[str, Any]) -> list[str]:
@@ -285,7 +287,7 @@ def scale_cell(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Run what is missing within the budget, then write what is there."""
+    """Run what is missing within the budget, then write the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tuning-seeds", type=int, default=2)
     parser.add_argument("--report-seeds", type=int, default=8)
@@ -293,7 +295,9 @@ def main() -> None:
     names = [setting.name for setting in SETTINGS]
     parser.add_argument("--settings", nargs="+", default=names[:1], choices=names)
     parser.add_argument("--methods", nargs="+", default=list(SCALE_OF), choices=list(SCALE_OF))
-    parser.add_argument("--page-only", action="store_true", help="play nothing, redraw the page")
+    parser.add_argument(
+        "--page-only", action="store_true", help="run nothing, write the page again"
+    )
     given = parser.parse_args()
     if given.page_only:
         write_page()

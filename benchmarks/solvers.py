@@ -26,7 +26,7 @@ from torch import Tensor
 import gfucb
 from gfucb.core.records import ActionSets
 from gfucb.environments import ImageBandit, load_digits
-from gfucb.exploration.linearised import Tangent
+from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, features_of
 from gfucb.models.gradients import WeightSketch
 from gfucb.runs.loop import play
@@ -110,7 +110,7 @@ def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[dict
     solvers = {
         "last layer": gfucb.LastLayer(),
         "linearised, weight_ridge 10": gfucb.exploration.Linearised(),
-        "gradient, weight_ridge 10": gfucb.exploration.Gradient(),
+        "gradient, weight_ridge 10": gfucb.exploration.GradientBonus(),
         "certified, weight_ridge 10": gfucb.exploration.Certified(),
         "certified, weight_ridge 1": gfucb.exploration.Certified(weight_ridge=1.0),
         "fine-tuning, stable": gfucb.exploration.FineTuning.stable(),

@@ -1,4 +1,4 @@
-"""Promises the whole project makes: randomness by name, documents that are true."""
+"""Properties of the whole project: named random streams, doctests, one version number."""
 
 import doctest
 import importlib
@@ -13,15 +13,6 @@ import gfucb
 from gfucb.core.random import global_randomness_from, random_stream
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [
-    "README.md",
-    "docs/algorithm.md",
-    "docs/engine_cost.md",
-    "docs/extending.md",
-    "docs/mdp.md",
-    "docs/theory.md",
-]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 
 def test_streams_are_independent_of_each_other_and_of_the_global_generator():
@@ -61,60 +52,6 @@ def modules() -> list[str]:
 def test_doctests(name):
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
-
-
-def python_blocks(path: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", path.read_text(), flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_the_code_of_the_documents_runs(document):
-    blocks = python_blocks(ROOT / document)
-    assert blocks
-    names: dict = {}
-    for block in blocks:
-        exec(compile(block, document, "exec"), names)
-
-
-def test_the_readme_shows_the_five_lines():
-    text = (ROOT / "README.md").read_text()
-    for line in (
-        "gfucb.GFUCB(num_tasks=30, representation=net, seed=0)",
-        "agent.decide(candidates",
-    ):
-        assert line in text
-    assert "make demo" in text and "make test" in text
-
-
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_links_and_files_named_in_the_documents_exist(document):
-    path = ROOT / document
-    text = path.read_text()
-    for link in re.findall(r"\]\((?!http)([^)#]+)", text):
-        assert (path.parent / link).stat().st_size > 500, link
-    assert not re.search(r"^[A-Z]+_[A-Z]+$|^MEASUREMENTS$", text, flags=re.MULTILINE)
-    for name in re.findall(r"`([a-z_]+/[a-z_]+\.py)(?:::|`)", text):
-        assert (ROOT / "src" / "gfucb" / name).exists(), name
-
-
-def test_functions_named_in_the_map_of_the_paper_exist():
-    text = (ROOT / "docs" / "algorithm.md").read_text()
-    named = re.findall(r"`([a-z_/]+)\.py::([A-Za-z_.]+)`", text)
-    assert len(named) > 15
-    for module, attribute in named:
-        found = importlib.import_module(f"gfucb.{module.replace('/', '.')}")
-        for part in attribute.split("."):
-            found = getattr(found, part)
-
-
-def test_every_departure_from_the_paper_is_listed_with_its_file():
-    text = (ROOT / "docs" / "algorithm.md").read_text()
-    table = text[text.index("## Departures") :]
-    for path in SOURCES:
-        marks = len(re.findall(r"# Paper:", path.read_text()))
-        name = path.relative_to(ROOT / "src" / "gfucb").as_posix()
-        rows = len(re.findall(rf"^\| `{re.escape(name)}`", table, flags=re.MULTILINE))
-        assert rows == marks, f"{name} has {marks} `# Paper:` comments, the table {rows} rows"
 
 
 def test_the_decision_of_gfucb_reads_like_the_algorithm():

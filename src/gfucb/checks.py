@@ -100,6 +100,7 @@ def check_action_selector(
         inputs = action_sets.inputs_of(choice.actions)
         taken = action_sets.available.gather(1, choice.actions[:, None])
         _require(bool(taken.all()), "an action that was not available was taken")
+        assert choice.function is not None
         member = confidence_set.contains(choice.function, tolerance=tolerance)
         _require(member, f"the function has left the set: violation {choice.violation:.3g}")
         values = choice.function.values(inputs, action_sets.tasks)

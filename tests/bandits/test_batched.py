@@ -102,7 +102,7 @@ def test_what_cannot_be_stacked_is_refused_in_a_sentence():
         BatchedAgents([])
     with pytest.raises(InvalidInputError, match="differ in ridge"):
         BatchedAgents([make(0), make(1, ridge=2.0)])
-    with pytest.raises(InvalidInputError, match="LastLayer or Greedy"):
+    with pytest.raises(InvalidInputError, match="select_batched"):
         from gfucb.exploration import FineTuning
 
         BatchedAgents([make(0, action_selector=FineTuning.stable())])

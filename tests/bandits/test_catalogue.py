@@ -17,7 +17,7 @@ SOLVERS = [
     gfucb.LastLayer(),
     gfucb.LastLayer(joint=False),
     gfucb.exploration.Linearised(),
-    gfucb.exploration.Gradient(),
+    gfucb.exploration.GradientBonus(),
     gfucb.exploration.Certified(),
     gfucb.exploration.FineTuning.stable(5),
     gfucb.exploration.FineTuning.literal_sum(2),

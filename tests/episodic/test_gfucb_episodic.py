@@ -463,7 +463,7 @@ def test_next_observations_teach_the_representation():
             next_targets=next_targets,
             ridge=1.0,
             fit=gfucb.VariableProjection(
-                steps=30, most_steps=30, learning_rate=1e-2, samples_at_full_rate=0
+                steps=30, max_steps=30, learning_rate=1e-2, samples_at_full_rate=0
             ),
         )
         representation = agent.plans[0].center.representation

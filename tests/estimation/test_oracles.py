@@ -18,7 +18,6 @@ from gfucb.estimation import (
     penalised_error,
     squared_error,
 )
-from gfucb.estimation.variable_projection import FitPlan
 from gfucb.models import (
     HeadPenalty,
     LinearRepresentation,
@@ -176,7 +175,7 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
     data.append(tasks, torch.arange(13.0)[:, None], torch.zeros(13))
     fit = VariableProjection(steps=50, batch_size=100, samples_per_task=5)
     seen = set()
-    for samples, present, _ in FitPlan.draw(fit, data, nn.Identity(), random_stream(0, "plan")):
+    for samples, present, _ in fit.plan(data, nn.Identity(), random_stream(0, "plan")):
         for row, mask in zip(samples, present, strict=True):
             own = row[mask].tolist()
             assert len(set(own)) == len(own) == min(5, 10 if own[0] < 10 else 3)
@@ -186,7 +185,7 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
 
 
 def test_fits_of_many_samples_a_task_have_more_steps_up_to_a_bound():
-    fit, module = VariableProjection(steps=60, most_steps=240), nn.Identity()
+    fit, module = VariableProjection(steps=60, max_steps=240), nn.Identity()
     of_one = [fit.steps_for(torch.tensor([n]), module) for n in (1, 10, 40, 160, 10**6)]
     assert of_one == [60, 60, 120, 240, 240]
     # Many tasks of few samples are many samples, and yet few steps; who has none does not count.
@@ -207,9 +206,9 @@ def test_networks_with_convolutions_are_fitted_in_fewer_steps():
 
 def test_the_learning_rate_grows_with_the_samples_up_to_a_bound():
     fit = VariableProjection(learning_rate=3e-3)
-    rates = [fit.rate_for(n) for n in (1, 500, 1000, 10**6)]
+    rates = [fit.learning_rate_for(n) for n in (1, 500, 1000, 10**6)]
     assert rates == pytest.approx([1e-3, 1.5e-3, 3e-3, 3e-3])
-    assert VariableProjection(samples_at_full_rate=0).rate_for(1) == fit.learning_rate
+    assert VariableProjection(samples_at_full_rate=0).learning_rate_for(1) == fit.learning_rate
 
 
 def test_the_work_of_a_step_does_not_grow_with_the_data():
@@ -218,7 +217,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_data():
         tasks = torch.arange(40).repeat(per_task)
         data.append(tasks, torch.zeros(len(tasks), 1), torch.zeros(len(tasks)))
         fit = VariableProjection(steps=3, batch_size=256)
-        plan = FitPlan.draw(fit, data, nn.Identity(), random_stream(0, "plan"))
+        plan = fit.plan(data, nn.Identity(), random_stream(0, "plan"))
         assert plan.samples[0].numel() <= 256
 
 

@@ -14,8 +14,9 @@ from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.core.records import ActionSets
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.estimation import best_on
-from gfucb.exploration import Certified, Enumerated, Gradient, Linearised
-from gfucb.exploration.linearised import Tangent, _JointProblem
+from gfucb.exploration import Certified, Enumerated, GradientBonus, Linearised
+from gfucb.exploration.tangent import Tangent
+from gfucb.exploration.tangent_choice import TangentChoice
 from gfucb.models import (
     ConfidenceSet,
     HeadPenalty,
@@ -106,7 +107,7 @@ def test_coordinate_ascent_comes_close_to_the_listing(repeated):
     shares = []
     for seed in range(30):
         generator = np.random.default_rng(seed)
-        problem = _JointProblem(
+        problem = TangentChoice(
             generator.normal(size=(4, 5)),
             generator.normal(size=(4, 5, 2)),
             generator.normal(size=(4, 5, 6)),
@@ -127,7 +128,7 @@ def test_hopes_add_up_to_the_joint_bonus_and_split_into_head_and_representation(
     confidence_set, action_sets = case(0)
     choice = Linearised(WHOLE)(confidence_set, action_sets)
     tangent = Tangent.at(confidence_set, action_sets, WHOLE, 10.0)
-    own, shared = tangent._sums(*tangent._chosen(choice.actions))
+    own, shared = tangent._sums(*tangent._whitened(choice.actions))
     bonus = (0.3 * (own.square().sum() + shared.square().sum())).sqrt()
     torch.testing.assert_close((choice.values - choice.prediction.mean).sum(), bonus)
     heads = LastLayer()(confidence_set, action_sets.restricted_to(choice.actions))
@@ -162,7 +163,7 @@ def test_the_gradient_itself_is_never_better_than_the_best_direction():
         tangent = Tangent.at(confidence_set, action_sets, WHOLE, 10.0)
         best = tangent.own.square().sum(-1) + tangent.shared.square().sum(-1)
         assert (tangent.gradient_widths() <= best * (1 + 1e-9)).all()
-        choice = Gradient(WHOLE)(confidence_set, action_sets)
+        choice = GradientBonus(WHOLE)(confidence_set, action_sets)
         values = tangent.means + (0.3 * tangent.gradient_widths()).sqrt()
         torch.testing.assert_close(choice.values, values.amax(1))
 
@@ -212,7 +213,7 @@ def test_tasks_of_one_sample_say_nothing_of_the_weights():
         )
     heads_alone = LastLayer(joint=False)(confidence_set, action_sets)
     assert (
-        float(Gradient()(confidence_set, action_sets).values.max())
+        float(GradientBonus()(confidence_set, action_sets).values.max())
         <= heads_alone.values.max() + 1e-9
     )
 
@@ -228,7 +229,7 @@ def test_tasks_of_one_sample_do_not_change_what_is_typical():
     assert ridges[1] == pytest.approx(ridges[0])
 
 
-@pytest.mark.parametrize("solver", [Linearised(), Gradient(), Certified()])
+@pytest.mark.parametrize("solver", [Linearised(), GradientBonus(), Certified()])
 def test_they_need_a_network(solver):
     confidence_set, action_sets = case(0, nn.Flatten())
     center = replace(confidence_set.center, representation=IdentityRepresentation())
@@ -236,7 +237,7 @@ def test_they_need_a_network(solver):
         solver(replace(confidence_set, center=center), action_sets)
 
 
-@pytest.mark.parametrize("solver", [Linearised(WeightSketch(16)), Gradient(), Certified()])
+@pytest.mark.parametrize("solver", [Linearised(WeightSketch(16)), GradientBonus(), Certified()])
 def test_agents_keep_their_contract_with_them(solver):
     check_agent(lambda: GFUCB(3, seed=0, action_selector=solver))
 

@@ -142,8 +142,8 @@ def test_lots_are_the_same_until_the_next_reward(finite_case, solver):
     [
         (lambda: gfucb.exploration.InverseGap(-1.0), "scale"),
         (lambda: gfucb.exploration.InverseGap(float("inf")), "scale"),
-        (lambda: gfucb.exploration.Perturbed(-0.1), "perturbation"),
-        (lambda: gfucb.exploration.Perturbed(float("nan")), "perturbation"),
+        (lambda: gfucb.exploration.PerturbedRewards(-0.1), "perturbation"),
+        (lambda: gfucb.exploration.PerturbedRewards(float("nan")), "perturbation"),
     ],
 )
 def test_impossible_scales_are_refused_by_name(make, word):

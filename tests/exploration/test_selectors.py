@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gfucb import exploration
+from gfucb import GFUCB, exploration
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import ActionSelector
 from gfucb.core.random import random_stream
 from gfucb.core.records import ActionSets
 from gfucb.models import (
@@ -19,6 +20,8 @@ from gfucb.models import (
     NeuralRepresentation,
     features_of,
 )
+from gfucb.models.diagonal_gram import GradientSquares
+from gfucb.models.gradients import WeightSketch
 
 SELECTORS = {
     "Certified": exploration.Certified(),
@@ -27,13 +30,13 @@ SELECTORS = {
     "Enumerated": exploration.Enumerated(exploration.LastLayer()),
     "ExactFinite": exploration.ExactFinite(),
     "FineTuning": exploration.FineTuning.stable(iterations=3),
-    "Gradient": exploration.Gradient(),
+    "GradientBonus": exploration.GradientBonus(),
     "Greedy": exploration.Greedy(),
     "HeadSampling": exploration.HeadSampling(),
     "InverseGap": exploration.InverseGap(),
     "LastLayer": exploration.LastLayer(),
     "Linearised": exploration.Linearised(),
-    "Perturbed": exploration.Perturbed(),
+    "PerturbedRewards": exploration.PerturbedRewards(),
 }
 
 
@@ -83,3 +86,59 @@ def test_data_whose_gram_matrix_overflows_end_in_an_error(name, num_tasks):
     broken, action_sets = problem(LinearRepresentation(matrix), scale=1e160, num_tasks=num_tasks)
     with pytest.raises(InvalidInputError):
         SELECTORS[name](broken, action_sets)
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_a_function_is_returned_only_if_it_has_the_reported_values(name):
+    confidence_set, action_sets = problem(network())
+    selection = SELECTORS[name](confidence_set, action_sets)
+    if selection.function is None:
+        assert not SELECTORS[name].returns_member
+        return
+    values = selection.function.values(action_sets.inputs_of(selection.actions), action_sets.tasks)
+    torch.testing.assert_close(selection.values, values)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        exploration.LastLayer(joint=False),
+        exploration.Linearised(),
+        exploration.GradientBonus(),
+        exploration.DiagonalUCB(),
+        exploration.DiagonalSampling(),
+    ],
+)
+def test_values_of_no_single_function_come_without_a_function(selector):
+    assert selector(*problem(network())).function is None
+
+
+def test_requirements_are_properties_with_defaults():
+    class Plain(ActionSelector):
+        def __call__(self, confidence_set, action_sets):
+            return exploration.Greedy()(confidence_set, action_sets)
+
+    plain = Plain()
+    assert (plain.joint, plain.weight_statistics, plain.reward_perturbation) == (True, None, 0.0)
+    assert (plain.returns_member, plain.is_optimistic) == (True, True)
+    sketch = WeightSketch(16)
+    assert exploration.Linearised(sketch).weight_statistics == sketch
+    assert exploration.Certified(sketch).weight_statistics == sketch
+    assert exploration.Enumerated(exploration.Linearised(sketch)).weight_statistics == sketch
+    assert exploration.DiagonalUCB().weight_statistics == GradientSquares()
+    assert exploration.PerturbedRewards(0.3).reward_perturbation == 0.3
+    assert not exploration.LastLayer(joint=False).joint
+    assert not exploration.FineTuning.literal_sum().returns_member
+
+
+def test_a_selector_without_the_properties_is_refused_by_the_agent():
+    def greedy(confidence_set, action_sets):
+        return exploration.Greedy()(confidence_set, action_sets)
+
+    for wrong, word in [
+        (greedy, "joint, weight_statistics"),
+        (exploration.LastLayer, "the class LastLayer"),
+        ("last", "'last'"),
+    ]:
+        with pytest.raises(InvalidInputError, match=word):
+            GFUCB(2, action_selector=wrong)

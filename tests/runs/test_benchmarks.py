@@ -157,7 +157,7 @@ COMMITTED = sorted((ROOT / "benchmarks").glob("*pu.json"))
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
 def test_the_documents_quote_the_committed_figures(path):
-    documents = "".join(document.read_text() for document in (ROOT / "docs").glob("*.md"))
+    documents = "".join(document.read_text() for document in (ROOT / "docs").rglob("*.md"))
     for ratio in json.loads(path.read_text())["ratios"]:
         value = ratio["value"]
         shown = f"{value:.3g}" if value < 1000 else f"{value:.0f}"

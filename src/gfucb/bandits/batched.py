@@ -12,20 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.linalg import first_best, inverse_squared_norms
+from gfucb.core.linalg import inverse_squared_norms
+from gfucb.core.protocols import BatchedActionSelector
 from gfucb.core.random import random_stream
 from gfucb.core.records import Prediction, Row
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets, validate_rewards
 from gfucb.estimation import CalibratedRadius, VariableProjection
-from gfucb.exploration import Greedy, LastLayer
-from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.models import HeadStatistics, MultitaskDataset, NeuralClass
 from gfucb.models.gradients import network_of
 from gfucb.models.nn.stacked import NetworkStack
@@ -70,7 +68,7 @@ class BatchedAgents:
         self.device = first.learner.device
         self.num_fits = [0] * len(agents)
         self.calibrations = [agent.calibration for agent in agents]
-        self._learner, self._selector = first.learner, first.action_selector
+        self._learner, self._selector = first.learner, _batched_selector(first)
         self._samples_at_fit = 0
         self._error_monitors = [PredictionErrorMonitor()] * len(agents)
         self._fit_state: _BatchState | None = None
@@ -107,13 +105,15 @@ class BatchedAgents:
         means = offset + (features @ heads.unsqueeze(-1)).squeeze(-1)
         means = means.masked_fill(~action_sets.available, -torch.inf)
         widths = inverse_squared_norms(fit_state.statistics.cholesky(penalty.ridge), features)
-        radii = self._squared_radii(fit_state)
-        actions = self._choose(self._by_copy(means), self._by_copy(widths), radii)
+        radii = torch.tensor(self._squared_radii(fit_state), dtype=means.dtype, device=self.device)
+        actions, bonuses = self._selector.select_batched(
+            self._by_copy(means), self._by_copy(widths), radii
+        )
 
         rows, chosen = torch.arange(len(action_sets.tasks)), actions.flatten()
         estimates = self._by_copy(means[rows, chosen])
         squared_widths = self._by_copy(widths[rows, chosen])
-        optimistic_values = estimates + self._bonuses(squared_widths, radii)
+        optimistic_values = estimates + bonuses
         if self._learner.value_range is not None:
             optimistic_values = optimistic_values.clamp(*self._learner.value_range)
         return BatchedDecision(
@@ -256,38 +256,9 @@ class BatchedAgents:
     def _squared_radii(self, fit_state: _BatchState) -> list[float]:
         radius, calibrations = self.agents[0].squared_radius, self.calibrations
         if isinstance(radius, CalibratedRadius):
-            sharers = self.num_tasks if getattr(self._selector, "joint", True) else 1
+            sharers = self.num_tasks if self._selector.joint else 1
             return [c.squared_radius(sharers) for c in calibrations if c is not None]
         return [radius(fit_state.data.round_index)] * len(self)
-
-    def _choose(self, means: Tensor, widths: Tensor, radii: list[float]) -> Tensor:
-        """Actions [copy, task] from means and squared widths [copy, task, action]."""
-        if isinstance(self._selector, Greedy):
-            return first_best(means)
-        if not self._is_joint:
-            beta = torch.tensor(radii, dtype=means.dtype, device=self.device)
-            return first_best(means + (beta[:, None, None] * widths).sqrt())
-        choices = [
-            choose_jointly(mean, width, radius).options
-            for mean, width, radius in zip(
-                means.cpu().numpy(), widths.cpu().numpy(), radii, strict=True
-            )
-        ]
-        return torch.as_tensor(np.stack(choices), device=self.device)
-
-    def _bonuses(self, squared_widths: Tensor, radii: list[float]) -> Tensor:
-        """What the most optimistic heads add to the chosen actions: [copy, task]."""
-        if isinstance(self._selector, Greedy):
-            return torch.zeros_like(squared_widths)
-        beta = torch.tensor(radii, dtype=squared_widths.dtype, device=self.device)[:, None]
-        if not self._is_joint:
-            return (beta * squared_widths).sqrt()
-        total = squared_widths.sum(1, keepdim=True).clamp_min(torch.finfo(beta.dtype).tiny)
-        return squared_widths * (beta / total).sqrt()
-
-    @property
-    def _is_joint(self) -> bool:
-        return isinstance(self._selector, LastLayer) and self._selector.joint
 
     def _calibrate(self, prediction: Prediction, rewards: Tensor) -> None:
         estimates, widths = prediction.mean.cpu(), prediction.variance.cpu()
@@ -323,19 +294,28 @@ def _checked(agents: list[GFUCB]) -> GFUCB:
                 "the agents of a batched must be built alike but for their seeds; they differ in "
                 f"{name}: {alike[0].get(name)} and {one[name]}"
             )
-    fit, selector = first.learner.fit, first.action_selector
+    fit = first.learner.fit
     known = first.representation_class
     if (
         not isinstance(fit, VariableProjection)
-        or not isinstance(selector, LastLayer | Greedy)
         or not (known is None or isinstance(known, NeuralClass))
         or first.learner.penalty.norm_bound is not None
     ):
         raise InvalidInputError(
-            "a batched takes agents on networks, fitted by VariableProjection, with LastLayer or "
-            "Greedy and without a norm bound, got "
-            f"{type(fit).__name__} and {type(selector).__name__}"
+            "agents can be batched if their representations are networks, fitted by "
+            f"VariableProjection without a norm bound, got {type(fit).__name__}"
         )
     if any(agent.state() for agent in agents):
         raise InvalidInputError("the agents of a batched must not have learned anything yet")
     return first
+
+
+def _batched_selector(agent: GFUCB) -> BatchedActionSelector:
+    """The selector of an agent, which must be able to decide for many replicas at once."""
+    selector = agent.action_selector
+    if not isinstance(selector, BatchedActionSelector):
+        raise InvalidInputError(
+            "agents can be batched if their action selector has the method select_batched, as "
+            f"LastLayer and Greedy have, got {type(selector).__name__}"
+        )
+    return selector

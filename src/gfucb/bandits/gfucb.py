@@ -18,6 +18,7 @@ from gfucb.core.validation.bandits import (
     validate_feedback,
     validate_samples,
 )
+from gfucb.core.validation.components import validate_action_selector
 from gfucb.core.validation.settings import validate_count, validate_number, validate_pair
 from gfucb.estimation import Alternating, CalibratedRadius, Exhaustive, VariableProjection
 from gfucb.estimation.calibration import Calibration
@@ -96,7 +97,9 @@ class GFUCB:
             if isinstance(self.squared_radius, CalibratedRadius)
             else None
         )
-        self.action_selector = action_selector or default_action_selector(self.representation_class)
+        self.action_selector = validate_action_selector(
+            action_selector or default_action_selector(self.representation_class)
+        )
         self.learner = Learner(
             num_tasks=self.num_tasks,
             representation_class=self.representation_class,
@@ -107,8 +110,8 @@ class GFUCB:
             refit_growth=default_growth(self.representation_class, refit_growth),
             seed=seed,
             device=device,
-            sketch=getattr(self.action_selector, "sketch", None),
-            perturbation=getattr(self.action_selector, "perturbation", 0.0),
+            sketch=self.action_selector.weight_statistics,
+            perturbation=self.action_selector.reward_perturbation,
         )
         self._last: tuple[Selection, Prediction] | None = None
 
@@ -196,10 +199,8 @@ class GFUCB:
         )
 
     def _sharers(self, action_sets: ActionSets) -> int:
-        """How many tasks share the radius: one where every entry optimistic_values alone."""
-        return (
-            len(action_sets.tasks.unique()) if getattr(self.action_selector, "joint", True) else 1
-        )
+        """How many tasks share the radius: one where each row uses the whole radius."""
+        return len(action_sets.tasks.unique()) if self.action_selector.joint else 1
 
     @property
     def last_choice(self) -> Selection | None:

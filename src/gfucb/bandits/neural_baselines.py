@@ -18,7 +18,7 @@ from gfucb.exploration import (
     HeadSampling,
     InverseGap,
     LastLayer,
-    Perturbed,
+    PerturbedRewards,
 )
 
 
@@ -73,11 +73,11 @@ def squarecb(
 def perturbed_rewards(
     num_tasks: int, representation: Any = None, *, perturbation: float = 0.1, **options: Any
 ) -> GFUCB:
-    """NPR (Jia, Zhang, Zhou, Gu and Wang 2022), greedy on perturbed rewards: see `Perturbed`."""
+    """NPR (Jia, Zhang, Zhou, Gu and Wang 2022), greedy on perturbed rewards: see `PerturbedRewards`."""
     return GFUCB(
         num_tasks,
         representation,
         squared_radius=ConstantRadius(0.0),
-        action_selector=Perturbed(perturbation),
+        action_selector=PerturbedRewards(perturbation),
         **options,
     )

@@ -50,7 +50,7 @@ def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = T
     if is_checked:
         try:
             return torch.linalg.cholesky(grams + ridge * eye)
-        except torch.linalg.LinAlgError as error:
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
             raise InvalidInputError(
                 "the Gram matrix of the features plus ridge is not positive definite in float64; "
                 "features or inputs are too large, not finite, or the ridge is too small for them"

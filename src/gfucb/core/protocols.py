@@ -8,7 +8,7 @@ in shapes: `row` is one decision to make (usually one a task), `action` one of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,6 +17,10 @@ from gfucb.core.records import ActionSets, BanditRound, Decision, Outcome, Row, 
 
 if TYPE_CHECKING:
     from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
+    from gfucb.models.diagonal_gram import GradientSquares
+    from gfucb.models.gradients import WeightSketch
+
+WeightStatisticsKind: TypeAlias = "WeightSketch | GradientSquares"
 
 
 class LeastSquares(Protocol):
@@ -29,33 +33,88 @@ class LeastSquares(Protocol):
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> MultiheadFunction:
-        """Return a member of the class with a small penalised squared error on `data`.
+        """Return a function of the class with a small penalised squared error on `data`.
 
-        Its heads are the minimisers for its representation, see `HeadStatistics.heads`.
-        `start` is the previous fit: it sets offset and value range, and iterative methods
-        start there. `generator` is the only source of randomness.
+        Its heads minimise the error for its representation (`HeadStatistics.heads`). `start` is
+        the previous fit: it sets offset and value range, and iterative methods start from it.
+        `generator` is the only source of randomness. `data` and `start` are not changed.
         """
 
 
 class SquaredRadius(Protocol):
-    """beta_t, as a function of the round."""
+    """The squared radius beta_t as a function of the round."""
 
     def __call__(self, round_index: int, /) -> float:
-        """Return the squared radius for round t = `round_index`, counted from 1.
+        """Return the squared radius of round t = `round_index`, counted from 1.
 
-        The data of round t are the rewards of rounds 1 .. t - 1.
+        It is finite and not negative. The data of round t are the rewards of rounds 1 .. t - 1.
         """
 
 
 class ActionSelector(Protocol):
-    """Chooses actions from a confidence set, jointly over all rows.
+    """Chooses one action in every row, from a confidence set.
 
-    A selector may say by attributes what it wants of the agent: `joint = False` a radius for each
-    row alone, `sketch` statistics of the weights, `perturbation` a fit to perturbed rewards.
+    The properties state what a selector requires of the agent and what it guarantees. The
+    defaults are those of Algorithm 1. Subclass this protocol to inherit them, and override the
+    ones that differ by a dataclass field, a class variable or a property. An agent refuses a
+    selector that lacks one of them.
     """
 
+    @property
+    def joint(self) -> bool:
+        """Whether all rows share one squared radius, as in Algorithm 1.
+
+        If False, each row uses the whole radius, and a calibrated radius is that of one task.
+        """
+        return True
+
+    @property
+    def weight_statistics(self) -> WeightStatisticsKind | None:
+        """The statistics of gradients in the weights that the agent maintains for this selector.
+
+        `WeightSketch` for their sketched Gram matrix, `GradientSquares` for its diagonal. The
+        selector reads them from `ConfidenceSet.center_tangents`.
+        """
+        return None
+
+    @property
+    def reward_perturbation(self) -> float:
+        """Standard deviation of the Gaussian noise that the agent adds to rewards in its fits."""
+        return 0.0
+
+    @property
+    def returns_member(self) -> bool:
+        """Whether `Selection.function` is always a member of the confidence set."""
+        return True
+
+    @property
+    def is_optimistic(self) -> bool:
+        """Whether the values sum to at least the best sum of the center's values."""
+        return True
+
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets, /) -> Selection:
-        """Return f in the set and actions that make sum_row f_task(x_action) large."""
+        """Return actions that make sum_row f_task(x_action) large for a plausible f.
+
+        The same arguments give the same selection, and the arguments are not changed.
+        """
+
+
+@runtime_checkable
+class BatchedActionSelector(ActionSelector, Protocol):
+    """An action selector that uses only the means and the head widths of the candidates.
+
+    `BatchedAgents` accepts these: it decides for many independent replicas at once.
+    """
+
+    def select_batched(
+        self, means: Tensor, squared_widths: Tensor, squared_radii: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return actions and bonuses, [replica, row] each.
+
+        Shapes: means and squared widths (for squared radius 1) [replica, row, action], squared
+        radii [replica]. Unavailable actions have a mean of minus infinity. The rows of a replica
+        are different tasks, and each replica is a separate problem.
+        """
 
 
 class BanditAgent(Protocol):

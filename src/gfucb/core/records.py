@@ -146,23 +146,24 @@ def is_repeated(rows: Tensor) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The result of line 4 of Algorithm 1: an optimistic function and its best actions.
+    """The result of an action selector: line 4 of Algorithm 1.
 
     Attributes:
-        function: the optimistic f. Where each row has a bonus of its own, no single function has
-            all the values, and this is the center.
-        actions: [row].
+        function: the function f that has the reported values. None where no single function has
+            them, for example where each row uses the whole radius.
+        actions: the chosen actions, [row].
         values: optimistic values of the chosen actions, not clipped, [row].
-        squared_distance: between f and the center. If it exceeds the squared radius, f is outside
-            the set; see `violation`.
-        is_exact: whether no other member and actions have a larger sum of values.
-        prediction: mean and unit variance at the chosen actions, from selectors whose variance is
-            not that of the heads of the fit.
-        representation_widths: the part of the variance that is due to the representation and not
-            to the head of the task, [row]; None for selectors that vary heads only.
+        squared_distance: of f from the center, or the squared radius that was used if there is
+            no f. It exceeds `squared_radius` by `violation` where f is outside the set.
+        squared_radius: of the confidence set.
+        is_exact: whether no other member and actions can have a larger sum of values.
+        prediction: means and unit variances at the chosen actions. None for selectors that use
+            the widths of the fit's heads, which the agent computes itself.
+        representation_widths: the part of the unit variance that is due to the representation
+            and not to the head of the task, [row]. None for selectors that use heads only.
     """
 
-    function: MultiheadFunction
+    function: MultiheadFunction | None
     actions: Tensor
     values: Tensor
     squared_distance: float

@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import cholesky_solve, task_sums
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets
+from gfucb.core.records import ActionSets, Selection
 from gfucb.episodic.backups import StagePlan, greedy
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, features_of
@@ -113,10 +114,19 @@ def _backward(
         if step is not None:
             played = center.with_heads(stepped(center.heads, step, bound))
         if stage == 0:
-            choice = backup.action_selector(plan.confidence_set, action_sets)
-            played, value = choice.function, float(choice.values.sum())
+            selection = backup.action_selector(plan.confidence_set, action_sets)
+            played, value = _function_of(selection), float(selection.values.sum())
         present.insert(0, replace(plan, played=(played,)))
     return present, value
+
+
+def _function_of(selection: Selection) -> MultiheadFunction:
+    if selection.function is None:
+        raise InvalidInputError(
+            "the joint backup needs an action selector that returns a member of the confidence "
+            "set, such as LastLayer() or ExactFinite()"
+        )
+    return selection.function
 
 
 def _refitted(plan: StagePlan, memory: StageBuffer, following: StagePlan | None) -> StagePlan:

@@ -16,7 +16,7 @@ from gfucb.episodic.auxiliary_targets import AuxiliaryTargets
 from gfucb.episodic.buffer import Floats, StageBuffer
 from gfucb.episodic.finite_stage import Ellipsoids, FiniteStage, MemberFeatures
 from gfucb.estimation import Exhaustive
-from gfucb.estimation.variable_projection import held_out_error
+from gfucb.estimation.held_out import held_out_error
 from gfucb.models import (
     ConfidenceSet,
     FiniteClass,

@@ -1,9 +1,8 @@
-"""Squared radii one can act on: constants, the schedule of the experiments, multiples.
+"""Squared radii by schedule: constant, logarithmic, scaled.
 
-In all of them `t` is the round about to be played, counted from 1, so the data are the
-rewards of rounds 1 .. t - 1. With partial rounds it is one more than the largest number of
-samples any task has (`MultitaskDataset.round_index`). Those of the theory are in
-`gfucb.theory.lemma_radii`.
+The round t is the next round, counted from 1, so the data are the rewards of rounds 1 .. t - 1.
+With partial rounds t is one more than the largest number of samples of a task
+(`MultitaskDataset.round_index`). The radii of Lemma 1 are in `gfucb.theory.lemma_radii`.
 """
 
 from __future__ import annotations
@@ -13,25 +12,25 @@ from dataclasses import dataclass
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import SquaredRadius
-from gfucb.theory.requirements import require_not_negative
+from gfucb.core.validation.settings import validate_not_negative
 
 
 @dataclass(frozen=True)
-class ConstantRadius:
+class ConstantRadius(SquaredRadius):
     """beta_t = value."""
 
     value: float
 
     def __post_init__(self) -> None:
-        require_not_negative(value=self.value)
+        validate_not_negative(self.value, "value")
 
     def __call__(self, round_index: int) -> float:
-        """The same at every t."""
+        """The same value in every round."""
         return self.value
 
 
 @dataclass(frozen=True)
-class LogRadius:
+class LogRadius(SquaredRadius):
     """beta_t = a log(b t + c), the schedule of section 6.2 with its constants."""
 
     a: float = 0.4
@@ -39,25 +38,26 @@ class LogRadius:
     c: float = 2.0
 
     def __post_init__(self) -> None:
-        require_not_negative(a=self.a, b=self.b)
+        validate_not_negative(self.a, "a")
+        validate_not_negative(self.b, "b")
         if not (math.isfinite(self.c) and self.b + self.c >= 1):
             raise InvalidInputError(f"b + c must be at least 1, got b={self.b}, c={self.c}")
 
     def __call__(self, round_index: int) -> float:
-        """Grows with the logarithm of t; does not depend on the number of tasks."""
+        """The logarithmic schedule at t; it does not depend on the number of tasks."""
         return self.a * math.log(self.b * round_index + self.c)
 
 
 @dataclass(frozen=True)
-class ScaledRadius:
+class ScaledRadius(SquaredRadius):
     """beta_t = factor * radius(t)."""
 
     radius: SquaredRadius
     factor: float
 
     def __post_init__(self) -> None:
-        require_not_negative(factor=self.factor)
+        validate_not_negative(self.factor, "factor")
 
     def __call__(self, round_index: int) -> float:
-        """A multiple of another radius."""
+        """The scaled radius at t."""
         return self.factor * self.radius(round_index)

@@ -1,4 +1,4 @@
-"""Hope: from a confidence set to its most optimistic member and the actions it likes best."""
+"""Action selectors: from a confidence set and action sets to one action for each row."""
 
 from gfucb.exploration.certified import Certified
 from gfucb.exploration.diagonal import DiagonalSampling, DiagonalUCB
@@ -6,9 +6,11 @@ from gfucb.exploration.enumeration import Enumerated
 from gfucb.exploration.exact import ExactFinite
 from gfucb.exploration.fine_tuning import FineTuning
 from gfucb.exploration.greedy import Greedy
+from gfucb.exploration.inverse_gap import InverseGap
 from gfucb.exploration.last_layer import LastLayer
-from gfucb.exploration.linearised import Gradient, Linearised
-from gfucb.exploration.sampling import HeadSampling, InverseGap, Perturbed
+from gfucb.exploration.linearised import GradientBonus, Linearised
+from gfucb.exploration.perturbed import PerturbedRewards
+from gfucb.exploration.sampling import HeadSampling
 
 __all__ = [
     "Certified",
@@ -17,11 +19,11 @@ __all__ = [
     "Enumerated",
     "ExactFinite",
     "FineTuning",
-    "Gradient",
+    "GradientBonus",
     "Greedy",
     "HeadSampling",
     "InverseGap",
     "LastLayer",
     "Linearised",
-    "Perturbed",
+    "PerturbedRewards",
 ]

@@ -1,4 +1,4 @@
-"""Optimism that can be checked: a direction from the tangent, a length from the set itself."""
+"""Optimism with a certificate: a direction from the linearised set, a step length from the set."""
 
 from __future__ import annotations
 
@@ -8,38 +8,44 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
 from gfucb.exploration.last_layer import LastLayer
-from gfucb.exploration.linearised import Tangent
-from gfucb.models import ConfidenceSet, MultiheadFunction, NeuralRepresentation
+from gfucb.exploration.tangent import Tangent
+from gfucb.models import ConfidenceSet, MultiheadFunction
 from gfucb.models.gradients import WeightSketch, network_of
 
-# The length of the step is found to this share of it.
+# Doublings and bisections of the step length.
 BISECTIONS = 20
 DOUBLINGS = 20
 
 
 @dataclass(frozen=True)
-class Certified:
-    """A true member of the set, found along the direction the linearised set bonuses for most.
+class Certified(ActionSelector):
+    """A member of the confidence set, found along the optimistic direction of `Linearised`.
 
-    The steps of weights and heads of `Linearised` give a line through the fit. On it the largest
-    length whose function is within the squared radius, measured on the network itself, is found
-    by doubling and bisection; a line leaves the set where it first exceeds the radius. The most
-    optimistic heads on the fit's own representation (`LastLayer`) are a member too, so the better
-    of the two is returned: never less than `LastLayer`, never outside. Cost: `Linearised` plus
-    about 30 passes of the network over the data.
+    The steps of weights and heads of `Linearised` define a line through the fit. Doubling and
+    bisection find the largest step whose function has a distance within the squared radius,
+    measured on the network itself. The most optimistic heads on the representation of the fit
+    (`LastLayer`) are a member too, and the better of the two is returned. The result is never
+    less optimistic than `LastLayer` and never outside the set. Cost: `Linearised` plus about 30
+    passes of the network over the data.
 
     Args:
-        sketch: how gradients in the weights are shortened.
+        sketch: the random projection of gradients in the weights.
         weight_ridge: ridge on the weights, see `Arrowhead`.
     """
 
     sketch: WeightSketch = field(default_factory=WeightSketch)
     weight_ridge: float = 10.0
 
+    @property
+    def weight_statistics(self) -> WeightSketch:
+        """The agent maintains the Gram matrix of sketched gradients."""
+        return self.sketch
+
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
-        """Return a member of the set, and actions, at least as optimistic as the best heads alone."""
+        """Return a member of the set and actions, at least as optimistic as `LastLayer`."""
         by_heads = LastLayer()(confidence_set, action_sets)
         radius = confidence_set.squared_radius
         if radius == 0 or len(confidence_set.data) == 0:
@@ -52,7 +58,7 @@ class Certified:
         optimistic = values.gather(1, actions[:, None]).squeeze(1)
         if float(optimistic.sum()) <= float(by_heads.values.sum()):
             return by_heads
-        widths = tangent.choice(actions, torch.zeros_like(optimistic), radius)
+        widths = tangent.selection(actions, torch.zeros_like(optimistic), radius)
         return replace(
             widths,
             function=member,
@@ -63,7 +69,7 @@ class Certified:
     def _farthest(
         self, confidence_set: ConfidenceSet, head_steps: Tensor, weight_steps: Tensor
     ) -> MultiheadFunction:
-        """The member farthest along a direction."""
+        """The member with the largest step along a direction."""
         center = confidence_set.center
         phi = network_of(center)
         lifted = self.sketch.lifted(phi, weight_steps)
@@ -80,7 +86,7 @@ class Certified:
 
 
 def _is_inside(confidence_set: ConfidenceSet, function: MultiheadFunction) -> bool:
-    assert isinstance(function.representation, NeuralRepresentation)
+    """Membership without the tolerance for rounding of `ConfidenceSet.contains`."""
     bound = confidence_set.head_norm_bound
     if bound is not None and float(function.heads.norm(dim=-1).max()) > bound:
         return False
@@ -88,7 +94,7 @@ def _is_inside(confidence_set: ConfidenceSet, function: MultiheadFunction) -> bo
 
 
 def _largest_inside(is_inside: Callable[[float], bool]) -> float:
-    """A length inside, found by doubling from 1 (or halving) and bisection; 0 if all fail."""
+    """The largest length found inside, by doubling from 1 and bisection; 0 if none is."""
     low, high = 0.0, 1.0
     for _ in range(DOUBLINGS):
         if not is_inside(high):

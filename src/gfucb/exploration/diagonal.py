@@ -3,74 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Prediction, Selection
-from gfucb.exploration.sampling import generator_of
+from gfucb.exploration.draws import generator_for
+from gfucb.exploration.last_layer import center_ellipsoid
 from gfucb.models import ConfidenceSet
 from gfucb.models.diagonal_gram import DiagonalGram, DiagonalStatistics, GradientSquares
 
 
 @dataclass(frozen=True)
-class DiagonalUCB:
-    """NeuralUCB (Zhou, Li and Gu 2020) with the diagonal its authors compute with.
+class DiagonalUCB(ActionSelector):
+    """NeuralUCB (Zhou, Li and Gu 2020) with the diagonal approximation that its authors run.
 
-        f_i(x) + sqrt(squared_radius * g^T Z^-1 g),   Z = diag(sum of g g^T + ridges),
+        f_i(x) + sqrt(squared_radius * g^T Z^-1 g),   Z = diag(sum of g g^T + ridges)
 
-    each entry alone; g is the gradient of f_i(x) in all weights and in the heads of all tasks,
-    of which it meets its own (`DiagonalGram`). It takes every weight for independent of every
-    other: widths are far too large, and only the radius, tuned or calibrated, puts them right.
-    Theirs are gradients at the weights of their time; here those of the present fit. Cost: K M
-    gradients of the network a decision, one a reward, and those of all data at a refit; memory
-    of one number a weight. No guarantee: theirs is for the whole matrix and very wide networks.
+    in each row, where g is the gradient of f_i(x) in all weights and in the head of task i
+    (`DiagonalGram`). The diagonal ignores all correlations between weights. The widths are far
+    too large in absolute terms, so the radius must be tuned or calibrated. Zhou et al. use
+    gradients at the weights of the time of each sample; here all are at the weights of the
+    current fit. Cost: K M gradients of the network for a decision, one for a reward, those of
+    all data for a refit; memory: one number for each weight. No guarantee: theirs is for the
+    full matrix and very wide networks.
     """
 
-    sketch: GradientSquares = field(default_factory=GradientSquares)
     joint: ClassVar[bool] = False
+    weight_statistics: ClassVar[GradientSquares] = GradientSquares()
+    returns_member: ClassVar[bool] = False
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
-        """Choose, in each entry, the action with the largest upper bound."""
+        """Return the action with the largest upper value in each row."""
         radius = confidence_set.squared_radius
-        return _Widths.at(confidence_set, action_sets).choice(
+        return _Widths.at(confidence_set, action_sets).select(
             lambda widths: (radius * widths).sqrt()
         )
 
 
 @dataclass(frozen=True)
-class DiagonalSampling:
-    """NeuralTS (Zhang, Zhou, Li and Gu 2021): rewards sampled with the widths of NeuralUCB.
+class DiagonalSampling(ActionSelector):
+    """NeuralTS (Zhang, Zhou, Li and Gu 2021): rewards sampled with the widths of `DiagonalUCB`.
 
-        sample of f_i(x)  ~  N( f_i(x), squared_radius * g^T Z^-1 g ),   the largest one is taken,
+        sample of f_i(x)  ~  N( f_i(x), squared_radius * g^T Z^-1 g )
 
-    one independent sample for each candidate. Cost and caveats are those of `DiagonalUCB`.
+    independently for each candidate; the action with the largest sample is taken. Cost and
+    limitations are those of `DiagonalUCB`.
 
     Args:
-        seed: of the samples, which are the same until the next reward.
+        seed: of the samples, which stay the same until the next reward.
     """
 
     seed: int = 0
-    sketch: GradientSquares = field(default_factory=GradientSquares)
     joint: ClassVar[bool] = False
+    weight_statistics: ClassVar[GradientSquares] = GradientSquares()
+    returns_member: ClassVar[bool] = False
+    is_optimistic: ClassVar[bool] = False
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
-        """Choose, in each entry, the action whose sample is largest."""
+        """Return the action with the largest sample in each row."""
         radius = confidence_set.squared_radius
-        generator = generator_of(self.seed, "neural-ts", confidence_set, action_sets)
+        generator = generator_for(self.seed, "neural-ts", confidence_set, action_sets)
         normal = torch.randn(action_sets.available.shape, generator=generator, dtype=torch.float64)
         normal = normal.to(action_sets.available.device)
-        return _Widths.at(confidence_set, action_sets).choice(
+        return _Widths.at(confidence_set, action_sets).select(
             lambda widths: (radius * widths).sqrt() * normal
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Widths:
-    """Estimates and squared widths of all candidates, [row, action] each."""
+    """Predicted means and squared widths of all candidates, [row, action] each."""
 
     confidence_set: ConfidenceSet
     action_sets: ActionSets
@@ -90,30 +96,28 @@ class _Widths:
         shape = action_sets.available.shape
         return cls(confidence_set, action_sets, means, of_heads.view(shape), of_weights.view(shape))
 
-    def choice(self, bonus_of: Callable[[Tensor], Tensor]) -> Selection:
-        """The best actions when `bonus_of` squared widths is added to the estimates."""
+    def select(self, bonus_of: Callable[[Tensor], Tensor]) -> Selection:
+        """The best actions by mean + bonus_of(squared widths)."""
         widths = self.of_heads + self.of_weights
         values = self.means + bonus_of(widths)
         actions = self.action_sets.best_actions(values)
 
-        def taken(table: Tensor) -> Tensor:
+        def chosen(table: Tensor) -> Tensor:
             return table.gather(1, actions[:, None]).squeeze(1)
 
         return Selection(
-            function=self.confidence_set.center,
+            function=None,
             actions=actions,
-            values=taken(values),
+            values=chosen(values),
             squared_distance=self.confidence_set.squared_radius,
             squared_radius=self.confidence_set.squared_radius,
-            prediction=Prediction(taken(self.means), taken(widths)),
-            representation_widths=taken(self.of_weights),
+            prediction=Prediction(chosen(self.means), chosen(widths)),
+            representation_widths=chosen(self.of_weights),
         )
 
 
 def _gram_of(confidence_set: ConfidenceSet) -> DiagonalGram:
-    ellipsoid = confidence_set.ellipsoid()
-    if ellipsoid is None:
-        raise InvalidInputError("the confidence set is empty around its own center")
+    ellipsoid = center_ellipsoid(confidence_set)
     statistics, data = confidence_set.center_tangents, confidence_set.data
     if not isinstance(statistics, DiagonalStatistics):
         statistics = DiagonalStatistics.of(confidence_set.center, data.inputs, data.tasks)

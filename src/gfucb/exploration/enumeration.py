@@ -1,4 +1,4 @@
-"""Every tuple of actions, one by one: slow, and right by inspection."""
+"""Exhaustive search over action tuples, as a reference for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from gfucb.core.errors import TooManyTuplesError
-from gfucb.core.protocols import ActionSelector
+from gfucb.core.protocols import ActionSelector, WeightStatisticsKind
 from gfucb.core.records import ActionSets, Selection
 from gfucb.models import ConfidenceSet
 
@@ -17,26 +17,52 @@ LARGEST_ENUMERATION = 10_000
 
 
 @dataclass(frozen=True)
-class Enumerated:
-    """Ask `solver` about every tuple of actions alone and keep the best answer.
+class Enumerated(ActionSelector):
+    """Run `selector` on every tuple of actions separately and return the best selection.
 
-    This is what section 6.2 of the paper does: K^M problems, 10^10 for ten tasks with ten
-    actions. It is here as an oracle for tests, and refuses more than 10^4.
+    Section 6.2 of the paper does this: K^M problems, 10^10 for ten tasks with ten actions. It is
+    a reference for tests, and refuses more than 10^4 tuples. Its requirements and guarantees are
+    those of `selector`.
     """
 
-    solver: ActionSelector
+    selector: ActionSelector
+
+    @property
+    def joint(self) -> bool:
+        """As `selector`."""
+        return self.selector.joint
+
+    @property
+    def weight_statistics(self) -> WeightStatisticsKind | None:
+        """As `selector`."""
+        return self.selector.weight_statistics
+
+    @property
+    def reward_perturbation(self) -> float:
+        """As `selector`."""
+        return self.selector.reward_perturbation
+
+    @property
+    def returns_member(self) -> bool:
+        """As `selector`."""
+        return self.selector.returns_member
+
+    @property
+    def is_optimistic(self) -> bool:
+        """As `selector`."""
+        return self.selector.is_optimistic
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
-        """Return the best choice over all tuples of available actions."""
-        offered = [row.nonzero().squeeze(1).tolist() for row in action_sets.available]
-        count = math.prod(len(actions) for actions in offered)
+        """Return the selection with the largest sum of values over all available tuples."""
+        available = [row.nonzero().squeeze(1).tolist() for row in action_sets.available]
+        count = math.prod(len(actions) for actions in available)
         if count > LARGEST_ENUMERATION:
             raise TooManyTuplesError(
-                f"this action_sets has {count} action tuples and enumeration accepts at most "
-                f"{LARGEST_ENUMERATION}; use a joint solver, which does not list them"
+                f"these action sets have {count} action tuples and enumeration accepts at most "
+                f"{LARGEST_ENUMERATION}; use a joint selector, which does not list them"
             )
-        choices = (
-            self.solver(confidence_set, action_sets.restricted_to(torch.tensor(actions)))
-            for actions in itertools.product(*offered)
+        selections = (
+            self.selector(confidence_set, action_sets.restricted_to(torch.tensor(actions)))
+            for actions in itertools.product(*available)
         )
-        return max(choices, key=lambda choice: float(choice.values.sum()))
+        return max(selections, key=lambda selection: float(selection.values.sum()))

@@ -1,18 +1,25 @@
-"""No optimism: the center is believed."""
+"""No exploration: the best actions of the least-squares fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from gfucb.core.linalg import first_best
+from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
 from gfucb.models import ConfidenceSet
 
 
 @dataclass(frozen=True)
-class Greedy:
-    """The actions the center likes best: what every solver does at radius zero."""
+class Greedy(ActionSelector):
+    """argmax_a center(x_a) in each row.
+
+    Every optimistic selector makes this choice at radius zero. Cost: one pass of the
+    representation over the candidates.
+    """
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
         """Return the center and its best actions."""
@@ -26,3 +33,10 @@ class Greedy:
             squared_distance=0.0,
             squared_radius=confidence_set.squared_radius,
         )
+
+    def select_batched(
+        self, means: Tensor, squared_widths: Tensor, squared_radii: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Actions and zero bonuses [replica, row], see `BatchedActionSelector`."""
+        actions = first_best(means)
+        return actions, torch.zeros_like(means[..., 0])

@@ -11,40 +11,44 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.linalg import first_best
+from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Prediction, Selection
 from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
 
-# Combinations of actions listed for one task that stands several times in a action_sets.
+# Combinations of actions that are listed for a task with several rows.
 LARGEST_GROUP = 10_000
 
 
 @dataclass(frozen=True)
-class LastLayer:
-    """The most optimistic heads on the center's representation.
+class LastLayer(ActionSelector):
+    """The most optimistic heads on the representation of the fit.
 
-        max over actions and W of  sum_e <w_task, phi(x_e)>
+        max over actions and W of  sum_row <w_task, phi(x_row)>
         s.t.  sum_i |w_i - center_i|^2_{V_i} <= squared_radius,   V_i = Phi_i^T Phi_i + ridge I
 
-    whose value is  sum_e mean_e + sqrt(squared_radius * sum_i |g_i|^2_{V_i^-1}),  g_i the sum
-    of the chosen features of task i. Exact for a fixed representation. It is blind to what is
-    not known of the representation itself. Cost: M solves of size k and the joint choice,
-    whatever the number of samples.
+    The maximum is  sum_row mean_row + sqrt(squared_radius * sum_i |g_i|^2_{V_i^-1}),  where g_i
+    is the sum of the chosen features of task i. It is exact for a fixed representation, and
+    ignores the uncertainty of the representation. Cost: M solves of size k and the joint choice,
+    independent of the number of samples.
 
     Args:
-        joint: one radius for all entries together, as in Algorithm 1. False gives each entry
-            the whole radius, as one task alone would have it: the sum of the bonuses is then
-            up to sqrt(number of entries) larger than any one member allows.
+        joint: one radius for all rows together, as in Algorithm 1. False gives each row the
+            whole radius, which is LinUCB on the features of the fit. The sum of the bonuses is
+            then up to sqrt(number of rows) larger than any single member allows.
     """
 
     joint: bool = True
 
+    @property
+    def returns_member(self) -> bool:
+        """Rows with a radius of their own have no common function."""
+        return self.joint
+
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
-        """Choose actions, and the heads that bonus_scale most for them."""
-        center = confidence_set.center
-        ellipsoid = confidence_set.ellipsoid()
-        if ellipsoid is None:
-            raise InvalidInputError("the confidence set is empty around its own center")
+        """Return the actions and the heads with the largest sum of values."""
+        center, ellipsoid = confidence_set.center, center_ellipsoid(confidence_set)
         if self.joint:
             return optimistic_heads(center, ellipsoid, action_sets, confidence_set.squared_radius)
         features = action_sets.features(center.representation)
@@ -53,13 +57,39 @@ class LastLayer:
         values = values + (ellipsoid.squared_radius * widths).sqrt()
         actions = action_sets.best_actions(values)
         return Selection(
-            function=center,
+            function=None,
             actions=actions,
             values=values.gather(1, actions[:, None]).squeeze(1),
             squared_distance=ellipsoid.squared_radius,
             squared_radius=confidence_set.squared_radius,
             prediction=prediction_of(center, ellipsoid, features, actions, action_sets),
         )
+
+    def select_batched(
+        self, means: Tensor, squared_widths: Tensor, squared_radii: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Actions and bonuses [replica, row], see `BatchedActionSelector`."""
+        radii = squared_radii[:, None]
+        if not self.joint:
+            actions = first_best(means + (radii[..., None] * squared_widths).sqrt())
+            chosen = squared_widths.gather(2, actions[..., None]).squeeze(2)
+            return actions, (radii * chosen).sqrt()
+        problems = zip(
+            means.cpu().numpy(), squared_widths.cpu().numpy(), squared_radii.tolist(), strict=True
+        )
+        options = np.stack([choose_jointly(*problem).options for problem in problems])
+        actions = torch.as_tensor(options, device=means.device)
+        chosen = squared_widths.gather(2, actions[..., None]).squeeze(2)
+        total = chosen.sum(1, keepdim=True).clamp_min(torch.finfo(chosen.dtype).tiny)
+        return actions, chosen * (radii / total).sqrt()
+
+
+def center_ellipsoid(confidence_set: ConfidenceSet) -> HeadEllipsoid:
+    """The heads allowed on the representation of the center."""
+    ellipsoid = confidence_set.ellipsoid()
+    if ellipsoid is None:
+        raise InvalidInputError("the confidence set does not contain its own center")
+    return ellipsoid
 
 
 def optimistic_heads(
@@ -81,7 +111,7 @@ def optimistic_heads(
         values=function.values_of_features(chosen, action_sets.tasks),
         squared_distance=rest + ellipsoid.squared_distance(function.heads),
         squared_radius=squared_radius,
-        # With a norm bound the actions were chosen by an upper bound of their value.
+        # With a norm bound the actions maximise an upper bound of the value only.
         is_exact=is_exact and ellipsoid.norm_bound is None,
         prediction=prediction_of(template, ellipsoid, features, actions, action_sets),
     )
@@ -94,7 +124,7 @@ def prediction_of(
     actions: Tensor,
     action_sets: ActionSets,
 ) -> Prediction:
-    """What the middle of `ellipsoid` and its widths prediction of the chosen actions [row]."""
+    """Mean and unit variance of the chosen actions [row] under the heads in `ellipsoid`."""
     chosen = features[torch.arange(len(actions)), actions].unsqueeze(1)
     return Prediction(
         template.offset + ellipsoid.center_values(chosen, action_sets.tasks).squeeze(1),
@@ -105,7 +135,7 @@ def prediction_of(
 def joint_actions(
     ellipsoid: HeadEllipsoid, features: Tensor, action_sets: ActionSets
 ) -> tuple[Tensor, bool]:
-    """Actions [row] of the best tuple, and whether it is certainly the best."""
+    """Actions [row] of the best tuple, and whether it is proven to be the best."""
     means = ellipsoid.center_values(features, action_sets.tasks).masked_fill(
         ~action_sets.available, -torch.inf
     )
@@ -123,46 +153,47 @@ def _joint_actions_of_repeated_tasks(
     widths: Tensor,
     action_sets: ActionSets,
 ) -> tuple[Tensor, bool]:
-    """Entries of one task share its heads, so their combinations are listed as one group.
+    """The same where a task has several rows.
 
-    A task that stands so often that the list is too long keeps, in each entry, the actions
-    that look best alone; the answer is then marked as not certain.
+    Rows of one task share its head, so their combinations of actions form one group of options.
+    If a task has more than `LARGEST_GROUP` combinations, only the actions with the largest upper
+    values in each row are combined, and the result is not exact.
     """
-    solo = means + (ellipsoid.squared_radius * widths).sqrt()
-    groups = _entries_by_task(action_sets.tasks)
+    upper_values = means + (ellipsoid.squared_radius * widths).sqrt()
+    groups = _rows_by_task(action_sets.tasks)
     combinations, is_exact = [], True
-    for entries in groups:
-        offered = [action_sets.available[e].nonzero().squeeze(1).tolist() for e in entries]
-        if math.prod(len(actions) for actions in offered) > LARGEST_GROUP:
+    for rows in groups:
+        available = [action_sets.available[row].nonzero().squeeze(1).tolist() for row in rows]
+        if math.prod(len(actions) for actions in available) > LARGEST_GROUP:
             is_exact = False
-            offered = _shortlists(solo[entries], offered)
-        combinations.append(torch.tensor(list(itertools.product(*offered))))
+            available = _shortlists(upper_values[rows], available)
+        combinations.append(torch.tensor(list(itertools.product(*available))))
 
     shape = (len(groups), max(len(c) for c in combinations))
     group_means, group_widths = np.full(shape, -np.inf), np.zeros(shape)
-    for group, (entries, actions) in enumerate(zip(groups, combinations, strict=True)):
-        group_means[group, : len(actions)] = means[entries, actions].sum(1).cpu()
-        total = features[entries, actions].sum(1).unsqueeze(0)
-        squared_widths = ellipsoid.squared_widths(total, action_sets.tasks[entries[:1]])
+    for group, (rows, actions) in enumerate(zip(groups, combinations, strict=True)):
+        group_means[group, : len(actions)] = means[rows, actions].sum(1).cpu()
+        total = features[rows, actions].sum(1).unsqueeze(0)
+        squared_widths = ellipsoid.squared_widths(total, action_sets.tasks[rows[:1]])
         group_widths[group, : len(actions)] = squared_widths.squeeze(0).cpu()
     choice = choose_jointly(group_means, group_widths, ellipsoid.squared_radius)
     chosen = torch.empty_like(action_sets.tasks)
-    for entries, actions, option in zip(groups, combinations, choice.options, strict=True):
-        chosen[entries] = actions[option].to(chosen.device)
+    for rows, actions, option in zip(groups, combinations, choice.options, strict=True):
+        chosen[rows] = actions[option].to(chosen.device)
     return chosen, is_exact and choice.is_exact
 
 
-def _entries_by_task(tasks: Tensor) -> list[list[int]]:
+def _rows_by_task(tasks: Tensor) -> list[list[int]]:
     groups: dict[int, list[int]] = {}
-    for entry, task in enumerate(tasks.tolist()):
-        groups.setdefault(task, []).append(entry)
+    for row, task in enumerate(tasks.tolist()):
+        groups.setdefault(task, []).append(row)
     return list(groups.values())
 
 
-def _shortlists(solo: Tensor, offered: list[list[int]]) -> list[list[int]]:
-    """The most promising actions of each entry, few enough for all combinations to be listed."""
-    length = max(1, int(LARGEST_GROUP ** (1 / len(offered))))
+def _shortlists(upper_values: Tensor, available: list[list[int]]) -> list[list[int]]:
+    """The actions of each row with the largest upper values, few enough to list all tuples."""
+    length = max(1, int(LARGEST_GROUP ** (1 / len(available))))
     return [
-        sorted(actions, key=lambda a: -float(solo[row, a]))[:length]
-        for row, actions in enumerate(offered)
+        sorted(actions, key=lambda a: -float(upper_values[row, a]))[:length]
+        for row, actions in enumerate(available)
     ]

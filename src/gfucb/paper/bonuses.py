@@ -16,14 +16,14 @@ from gfucb.bandits.gfucb import default_radius, head_prediction
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Prediction
 from gfucb.estimation.calibration import Calibration
-from gfucb.exploration import Gradient, LastLayer, Linearised
+from gfucb.exploration import GradientBonus, LastLayer, Linearised
 from gfucb.models import ConfidenceSet, MultitaskDataset
 
 # Selectors that give each row of a batch the whole radius, so one call serves many images.
 BATCHED_SELECTORS: Mapping[str, ActionSelector] = {
     "last layer": LastLayer(joint=False),
     "linearised": Linearised(joint=False),
-    "gradient": Gradient(),
+    "gradient": GradientBonus(),
 }
 
 

@@ -26,7 +26,7 @@ from gfucb.core.protocols import ActionSelector, BanditAgent, BanditEnvironment,
 from gfucb.core.random import random_stream
 from gfucb.environments import ImageBandit, SyntheticBandit
 from gfucb.estimation import AdamFit, CalibratedRadius, LogRadius, ScaledRadius, VariableProjection
-from gfucb.exploration import Certified, FineTuning, Gradient, LastLayer, Linearised
+from gfucb.exploration import Certified, FineTuning, GradientBonus, LastLayer, Linearised
 from gfucb.models import FiniteClass, NeuralClass
 from gfucb.models.nn.networks import paper_network
 from gfucb.runs.config import AgentConfig
@@ -37,7 +37,7 @@ SELECTORS: Mapping[str, Callable[[AgentConfig], ActionSelector | None]] = {
     "last-layer": lambda config: LastLayer(),
     "linearised": lambda config: Linearised(weight_ridge=config.weight_ridge),
     "certified": lambda config: Certified(weight_ridge=config.weight_ridge),
-    "gradient": lambda config: Gradient(weight_ridge=config.weight_ridge),
+    "gradient": lambda config: GradientBonus(weight_ridge=config.weight_ridge),
 }
 AgentFactory = Callable[[AgentConfig, BanditEnvironment, int], BanditAgent]
 

@@ -152,7 +152,7 @@ def _learning_options(
     if config.representation != "given":
         options["fit"] = VariableProjection(
             steps=config.fit_steps,
-            most_steps=config.fit_steps,
+            max_steps=config.fit_steps,
             learning_rate=config.fit_rate,
             samples_at_full_rate=0,
             weight_decay=config.weight_decay,

@@ -1,0 +1,32 @@
+"""Validation of the components of an agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.settings import validate_component
+
+if TYPE_CHECKING:
+    from gfucb.core.protocols import ActionSelector
+
+SELECTOR_PROPERTIES = (
+    "joint",
+    "weight_statistics",
+    "reward_perturbation",
+    "returns_member",
+    "is_optimistic",
+)
+
+
+def validate_action_selector(selector: Any) -> ActionSelector:
+    """Return `selector` if it has the members of `ActionSelector`, or refuse it."""
+    expected = "an ActionSelector, such as LastLayer()"
+    validate_component(selector, "action_selector", expected)
+    missing = [name for name in SELECTOR_PROPERTIES if not hasattr(selector, name)]
+    if missing:
+        raise InvalidInputError(
+            f"the action selector {type(selector).__name__} has no {', '.join(missing)}; subclass "
+            "gfucb.core.protocols.ActionSelector, which has defaults for them"
+        )
+    return selector

@@ -1,0 +1,202 @@
+"""Documents: their code runs, their commands parse and run, their links and names exist."""
+
+import importlib
+import inspect
+import re
+import shlex
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import gfucb
+from gfucb.cli.main import main, parse
+from gfucb.runs.config import AgentConfig, EnvironmentConfig
+from gfucb.runs.episodic_agents import EpisodicAgentConfig
+from gfucb.runs.episodic_config import EpisodicEnvironmentConfig
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "gfucb"
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+NAMES = {path: path.relative_to(ROOT).as_posix() for path in DOCUMENTS}
+SLOW_CODE = {"docs/explanation/cost.md", "docs/explanation/theory.md"}
+
+# Flags that make a command small. Later flags override earlier ones.
+SMALL = {
+    "run": ["--num-rounds", "2"],
+    "compare": ["--num-rounds", "2", "--seeds", "0", "--jobs", "1"],
+    "reproduce": ["--quick"],
+    "bench": ["--quick"],
+}
+# Commands that need a network connection, MNIST or a GPU, or print help and exit, are only parsed.
+PARSED_ONLY = ("fetch-mnist", "--data-dir", "cuda", "--help", "--plugin", "runs/paper")
+
+
+def code_blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), flags=re.DOTALL | re.M)
+
+
+def commands_of(path: Path) -> list[list[str]]:
+    """The commands in the shell blocks of a document, without comments, as words."""
+    text = "\n".join(block for kind in ("sh", "console") for block in code_blocks(path, kind))
+    lines = text.replace("\\\n", " ").splitlines()
+    found = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    return [words for words in found if words]
+
+
+def params(paths, slow=frozenset()):
+    marks = {True: [pytest.mark.slow], False: []}
+    return [pytest.param(p, id=NAMES[p], marks=marks[NAMES[p] in slow]) for p in paths]
+
+
+WITH_CODE = [path for path in DOCUMENTS if code_blocks(path, "python")]
+WITH_COMMANDS = [path for path in DOCUMENTS if commands_of(path)]
+
+
+@pytest.mark.parametrize("path", params(WITH_CODE, SLOW_CODE))
+def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "document"}
+    for block in code_blocks(path, "python"):
+        exec(compile(block, NAMES[path], "exec"), names)
+
+
+@pytest.mark.parametrize("path", params(WITH_COMMANDS))
+def test_commands_are_accepted(path):
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    extras = (ROOT / "pyproject.toml").read_text()
+    for words in commands_of(path):
+        program, rest = words[0], words[1:]
+        if program == "gfucb":
+            if not {"-h", "--help", "--version"} & set(rest):
+                parse(rest)
+        elif program == "make":
+            assert all(target in targets for target in rest), words
+        elif program == "python":
+            assert (ROOT / rest[0]).is_file(), words
+        elif program == "pip":
+            for extra in re.findall(r"\[(.+)\]", words[-1]):
+                assert f"\n{extra} = [" in extras, words
+        else:
+            pytest.fail(f"{NAMES[path]} has a command that no test understands: {words}")
+
+
+@pytest.fixture(scope="module")
+def shared_directory(tmp_path_factory):
+    """One working directory for all documents: runs that several documents name run once."""
+    directory = tmp_path_factory.mktemp("documents")
+    (directory / "runs").mkdir()
+    return directory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", params(WITH_COMMANDS))
+def test_commands_run_in_a_small_version(path, shared_directory, monkeypatch):
+    monkeypatch.chdir(shared_directory)
+    for words in commands_of(path):
+        is_parsed_only = any(mark in word for mark in PARSED_ONLY for word in words)
+        if words[0] == "gfucb" and len(words) > 1 and not is_parsed_only:
+            main([*words[1:], *SMALL.get(words[1], [])])
+
+
+def anchors_of(path: Path) -> set[str]:
+    """The anchors of the headings of a document."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.M)
+    return {re.sub(r"[^a-z0-9 _-]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("path", params(DOCUMENTS))
+def test_links_lead_to_files_and_headings(path):
+    for link, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", path.read_text()):
+        target = (path.parent / link).resolve() if link else path
+        assert target.exists(), f"{NAMES[path]} links to {link}, which does not exist"
+        if anchor:
+            assert anchor in anchors_of(target), f"{NAMES[path]}: {link} has no heading #{anchor}"
+
+
+def test_every_document_is_linked_from_an_index():
+    linked = set()
+    for index in (
+        ROOT / "README.md",
+        ROOT / "docs" / "README.md",
+        ROOT / "docs/notebook/README.md",
+    ):
+        for link in re.findall(r"\]\(([^)#]+\.md)", index.read_text()):
+            linked.add((index.parent / link).resolve())
+    missing = [NAMES[path] for path in DOCUMENTS if path.parent != ROOT and path not in linked]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", params(DOCUMENTS))
+def test_modules_and_functions_named_in_documents_exist(path):
+    text = path.read_text()
+    for module in re.findall(r"`([a-z_0-9/]+/[a-z_0-9]+\.py)(?:::|`)", text):
+        assert (PACKAGE / module).exists() or (ROOT / module).exists(), module
+    for module, attribute in re.findall(r"`([a-z_0-9/]+)\.py::([A-Za-z_.0-9]+)`", text):
+        found = importlib.import_module(f"gfucb.{module.replace('/', '.')}")
+        for part in attribute.split("."):
+            fields = getattr(found, "__dataclass_fields__", {})
+            assert hasattr(found, part) or part in fields, f"{module}.py::{attribute}"
+            found = getattr(found, part, None)
+
+
+def test_the_map_of_the_paper_names_functions():
+    text = (ROOT / "docs" / "explanation" / "algorithm.md").read_text()
+    assert len(re.findall(r"\.py::", text)) > 20
+
+
+def test_every_departure_from_the_paper_is_listed_with_its_file():
+    text = (ROOT / "docs" / "explanation" / "algorithm.md").read_text()
+    table = text[text.index("## Departures") :]
+    for path in sorted(PACKAGE.rglob("*.py")):
+        marks = len(re.findall(r"# Paper:", path.read_text()))
+        name = path.relative_to(PACKAGE).as_posix()
+        rows = len(re.findall(rf"^\| `{re.escape(name)}`", table, flags=re.M))
+        assert rows == marks, f"{name} has {marks} `# Paper:` comments, the table {rows} rows"
+
+
+def test_the_readme_is_short_and_shows_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") <= 80
+    assert "make demo" in text and "make test" in text
+
+
+def table_rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    section = text[text.index(heading) :]
+    table = re.search(r"^\|.*?\n(?!\|)", section, flags=re.DOTALL | re.M)
+    assert table, f"there is no table below {heading}"
+    lines = table.group().strip().splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_the_api_page_lists_every_public_name_with_its_arguments():
+    text = (ROOT / "docs" / "reference" / "api.md").read_text()
+    public = text[: text.index("## To extend")]
+    listed = dict(re.findall(r"^\| `([A-Za-z_]+)(?:\(([^)]*)\))?` \|", public, flags=re.M))
+    missing = set(gfucb.__all__) - set(listed)
+    assert not missing, f"the page does not list {sorted(missing)}"
+    for name in gfucb.__all__:
+        thing = getattr(gfucb, name)
+        if not (isinstance(thing, type) and issubclass(thing, Exception)):
+            arguments = ", ".join(inspect.signature(thing).parameters)
+            assert listed[name] == arguments, f"the arguments of {name} are: {arguments}"
+
+
+@pytest.mark.parametrize(
+    "config", [EnvironmentConfig, AgentConfig, EpisodicEnvironmentConfig, EpisodicAgentConfig]
+)
+def test_the_settings_page_lists_every_setting_with_its_default(config):
+    text = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    listed = {row[0].strip("`"): row[1].strip("`") for row in table_rows(text, config.__name__)}
+    expected = {field.name: str(field.default) for field in fields(config)}
+    assert listed == {name: "none" if d == "None" else d for name, d in expected.items()}
+
+
+def test_the_command_line_page_lists_every_command(capsys):
+    text = (ROOT / "docs" / "reference" / "command_line.md").read_text()
+    main([])
+    commands = set(re.findall(r"^  gfucb ([a-z-]+) ", capsys.readouterr().out, flags=re.M))
+    assert commands
+    listed = {row[0].strip("`").removeprefix("gfucb ") for row in table_rows(text, "| command")}
+    assert listed == commands
