@@ -140,6 +140,24 @@ def test_modules_and_functions_named_in_documents_exist(path):
             found = getattr(found, part, None)
 
 
+IDENTIFIERS = "\n".join(
+    path.read_text()
+    for directory in ("src", "benchmarks")
+    for path in sorted((ROOT / directory).rglob("*"))
+    if path.suffix in (".py", ".json")
+) + "\n".join(block for path in DOCUMENTS for block in code_blocks(path, "python"))
+FOREIGN_NAMES = {"DataFrame", "Categorical", "broadcast_to"}
+
+
+@pytest.mark.parametrize("path", params(DOCUMENTS))
+def test_identifiers_in_documents_exist(path):
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.M)
+    words = set(re.findall(r"`([A-Za-z_]+)(?:\(.*?\))?`", prose))
+    identifiers = {w for w in words if "_" in w or re.search(r"[a-z][A-Z]", w)}
+    missing = {w for w in identifiers - FOREIGN_NAMES if not re.search(rf"\b{w}\b", IDENTIFIERS)}
+    assert not missing
+
+
 def test_the_map_of_the_paper_names_functions():
     text = (ROOT / "docs" / "explanation" / "algorithm.md").read_text()
     assert len(re.findall(r"\.py::", text)) > 20
