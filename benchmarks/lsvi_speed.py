@@ -12,7 +12,6 @@ inverse matrix for every next action. A larger bonus makes our agent plan more o
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 
@@ -21,8 +20,9 @@ import torch
 
 import gfucb
 from gfucb.environments import TabularMDPs, tabular_mdps
+from gfucb.runs.files import json_text, write_json
 from gfucb.runs.loop import play
-from gfucb.runs.store import provenance_now
+from gfucb.runs.provenance import current_provenance
 
 STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 1.0
 
@@ -63,7 +63,7 @@ class ScoolLoop:
             self.weights[stage] = self.inverse @ moment
 
 
-def random_world(seed: int) -> TabularMDPs:
+def random_environment(seed: int) -> TabularMDPs:
     """A random MDP of the size above, the same tables in every stage."""
     generator = np.random.Generator(np.random.PCG64(seed))
     transitions = generator.dirichlet(np.ones(STATES), size=(STATES, ACTIONS))
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    environments = [random_world(seed) for seed in range(3)]
+    environments = [random_environment(seed) for seed in range(3)]
     time_ours(environments[0], 5, 2.0)  # warm up
     results = {
         "rlberry-scool's loop, re-implemented": [
@@ -132,12 +132,11 @@ def main() -> None:
         "problem": {"S": STATES, "A": ACTIONS, "H": HORIZON, "episodes": options.episodes},
         "results": table,
         "times_as_fast": speeds[1] / speeds[0],
-        "provenance": provenance_now(),
+        "provenance": current_provenance(),
     }
-    text = json.dumps(content, indent=2)
-    print(text)
+    print(json_text(content), end="")
     if options.json:
-        options.json.write_text(text + "\n")
+        write_json(options.json, content)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +23,10 @@ import torch
 from numpy.typing import NDArray
 
 from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig
-from gfucb.runs.comparison import run_to_end
-from gfucb.runs.store import is_finished, provenance_now, read_provenance, read_rows
+from gfucb.runs.files import read_json, write_json, write_text
+from gfucb.runs.provenance import current_provenance
+from gfucb.runs.single import run_to_end
+from gfucb.runs.store import RunDirectory, read_provenance, read_rows
 from gfucb.runs.summary import half_width, interval
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +105,8 @@ class Trial:
 
     def is_done(self, seed: int) -> bool:
         """Whether the run on a seed is finished."""
-        return is_finished(self.directory(seed), self.setting.config(self.agent, seed))
+        config = self.setting.config(self.agent, seed)
+        return RunDirectory(self.directory(seed), dataclasses.asdict(config)).is_finished()
 
     def play(self, seed: int) -> None:
         """Run it on a seed, unless that run is finished."""
@@ -193,17 +195,17 @@ def write(tuning_seeds: int, report_seeds: int) -> None:
         raise SystemExit("no method has finished runs yet; repeat the command to continue")
     first = FIRST_TUNING_SEED
     content = {
-        "provenance": provenance_now(),
+        "provenance": current_provenance(),
         "tuning_seeds": list(range(first, first + tuning_seeds)),
         "settings": settings,
     }
-    RESULTS.write_text(json.dumps(content, indent=2) + "\n")
+    write_json(RESULTS, content)
     write_page()
 
 
 def write_page() -> None:
     """Write the page from the json."""
-    TABLES.write_text(page(json.loads(RESULTS.read_text())))
+    write_text(TABLES, page(read_json(RESULTS)))
 
 
 def page(content: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,9 @@ import torch
 import gfucb
 from gfucb.core.protocols import BanditAgent
 from gfucb.environments import ImageBandit, LabelledImages, load_digits
+from gfucb.runs.files import read_json, write_json
 from gfucb.runs.loop import play
+from gfucb.runs.provenance import current_provenance
 
 HERE = Path(__file__).parent
 ROWS, PROVENANCE = HERE / "regret.csv", HERE / "regret.json"
@@ -79,10 +80,8 @@ def main() -> None:
     if chosen.what == "digits":
         play_digits(seeds, chosen.rows)
     if chosen.what != "tables" and chosen.rows == ROWS:
-        from gfucb.runs.store import provenance_now
-
-        known = json.loads(PROVENANCE.read_text()) if PROVENANCE.exists() else {}
-        PROVENANCE.write_text(json.dumps(known | {chosen.what: provenance_now()}, indent=1) + "\n")
+        known = read_json(PROVENANCE) if PROVENANCE.exists() else {}
+        write_json(PROVENANCE, known | {chosen.what: current_provenance()})
     print_tables(read(chosen.rows))
 
 

@@ -13,7 +13,6 @@ fit's own best values, by how much the constraint is broken, seconds.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -29,21 +28,22 @@ from gfucb.environments import ImageBandit, load_digits
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, features_of
 from gfucb.models.gradients import WeightSketch
+from gfucb.runs.files import write_json
 from gfucb.runs.loop import play
-from gfucb.runs.store import provenance_now
+from gfucb.runs.provenance import current_provenance
 
 OUT = Path(__file__).with_suffix(".json")
 TASKS, TIMES, FRESH = 10, (20, 60, 200), 20
-TRUSTS = (0.1, 1.0, 10.0, 100.0)
+WEIGHT_RIDGES = (0.1, 1.0, 10.0, 100.0)
 
 
 def main() -> None:
-    """Measure, print, and keep with provenance."""
+    """Measure, write the rows with provenance, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     chosen = parser.parse_args()
     rows = [row for seed in range(chosen.seeds) for row in measured(seed)]
-    OUT.write_text(json.dumps({"rows": rows, "provenance": provenance_now()}, indent=1) + "\n")
+    write_json(OUT, {"rows": rows, "provenance": current_provenance()})
     show(rows)
 
 
@@ -81,13 +81,13 @@ def widths_of(
     ).unflatten(0, action_sets.available.shape)
     heads = confidence_set.ellipsoid().squared_widths(features, action_sets.tasks)
     found = [("last layer", heads.sqrt(), 0.0)]
-    for weight_ridge in TRUSTS:
+    for weight_ridge in WEIGHT_RIDGES:
         tangent = Tangent.at(confidence_set, action_sets, WeightSketch(), weight_ridge)
         both = tangent.own.square().sum(-1) + tangent.shared.square().sum(-1)
         share = float(tangent.shared.square().sum() / both.sum())
-        found.append((f"linearised, weight_ridge {weight_ridge:g}", both.sqrt(), share))
+        found.append((f"linearised, weight ridge {weight_ridge:g}", both.sqrt(), share))
     tangent = Tangent.at(confidence_set, action_sets, WeightSketch(), 10.0)
-    found.append(("gradient, weight_ridge 10", tangent.gradient_widths().sqrt(), float("nan")))
+    found.append(("gradient, weight ridge 10", tangent.gradient_widths().sqrt(), float("nan")))
     return found
 
 
@@ -102,40 +102,35 @@ def quality(widths: Tensor, errors: Tensor) -> dict[str, float]:
 
 
 def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[dict[str, float | str]]:
-    """What solvers find in one round: bonus_scale above the fit's, violation, seconds."""
-    believed = float(gfucb.Greedy()(confidence_set, action_sets).values.sum())
+    """Of one joint decision: optimistic value minus the greedy one, violation, seconds."""
+    greedy = float(gfucb.Greedy()(confidence_set, action_sets).values.sum())
     # Paid once a fit by an agent; not a cost of the decision.
     tangents = replace(confidence_set).arrowhead(WeightSketch(), 10.0).tangents
     confidence_set = replace(confidence_set, center_tangents=tangents)
     solvers = {
         "last layer": gfucb.LastLayer(),
-        "linearised, weight_ridge 10": gfucb.exploration.Linearised(),
-        "gradient, weight_ridge 10": gfucb.exploration.GradientBonus(),
-        "certified, weight_ridge 10": gfucb.exploration.Certified(),
-        "certified, weight_ridge 1": gfucb.exploration.Certified(weight_ridge=1.0),
+        "linearised, weight ridge 10": gfucb.exploration.Linearised(),
+        "gradient, weight ridge 10": gfucb.exploration.GradientBonus(),
+        "certified, weight ridge 10": gfucb.exploration.Certified(),
+        "certified, weight ridge 1": gfucb.exploration.Certified(weight_ridge=1.0),
         "fine-tuning, stable": gfucb.exploration.FineTuning.stable(),
         "fine-tuning, literal sum": gfucb.exploration.FineTuning.literal_sum(),
     }
     rows: list[dict[str, float | str]] = []
     for name, solver in solvers.items():
-        begun = time.perf_counter()
+        started = time.perf_counter()
         choice = solver(confidence_set, action_sets)
-        seconds = time.perf_counter() - begun
-        bonus_scale = float(choice.values.sum()) - believed
+        seconds = time.perf_counter() - started
+        bonus = float(choice.values.sum()) - greedy
         rows.append(
-            {
-                "solver": name,
-                "bonus_scale": bonus_scale,
-                "violation": choice.violation,
-                "seconds": seconds,
-            }
+            {"solver": name, "bonus": bonus, "violation": choice.violation, "seconds": seconds}
         )
     return rows
 
 
 def show(rows: list[dict[str, float | str]]) -> None:
     """Medians over seeds, as tables."""
-    for columns in (("correlation", "sharpness", "share"), ("bonus_scale", "violation", "seconds")):
+    for columns in (("correlation", "sharpness", "share"), ("bonus", "violation", "seconds")):
         names = list(dict.fromkeys(str(row["solver"]) for row in rows if columns[0] in row))
         print("\n| solver | " + " | ".join(f"{c}, t={t}" for c in columns for t in TIMES) + " |")
         print("|---" * (1 + len(columns) * len(TIMES)) + "|")

@@ -1,16 +1,13 @@
-"""Figure 1: verdicts on synthetic rows, seeds of the jobs, resumption of the paper's runs."""
+"""Figure 1: verdicts on synthetic rows, seeds of the jobs."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from gfucb.core.checkpoint import write_state
-from gfucb.core.errors import RunDirectoryError
-from gfucb.paper.driver import Options, Progress, make, reproduce
+from gfucb.paper import Options
 from gfucb.paper.fig1 import FIG1
 from gfucb.paper.fig1.analysis import best_epsilon
 from gfucb.paper.fig1.sweep import GFUCB_TEN, GREEDY_TEN, Curve, jobs
-from gfucb.paper.results_directory import ResultsDirectory
 
 REGRETS = {
     Curve("gfucb", 10): 10.0,
@@ -139,71 +136,3 @@ def test_a_run_that_stopped_early_is_compared_at_its_last_round():
 def test_the_bootstrap_is_reproducible():
     rows = synthetic_rows(REGRETS)
     assert FIG1.verdicts(rows) == FIG1.verdicts(rows)
-
-
-def paper_job():
-    quick = jobs(Options(quick=True))
-    return next(p for p in quick if p.name == "paper-M=10-K=10-seeds=0-0")
-
-
-def interrupt_midway(directory, monkeypatch):
-    """Run the paper's job until it has stored its progress once."""
-    write = Progress.write
-
-    def write_and_interrupt(progress, path):
-        write(progress, path)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Progress, "write", write_and_interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            make(directory, paper_job())
-
-
-def test_the_papers_runs_resume_after_an_interruption(tmp_path, monkeypatch):
-    job = paper_job()
-    whole, resumed = (ResultsDirectory.open(tmp_path / name, {}) for name in ("whole", "resumed"))
-    make(whole, job)
-    interrupt_midway(resumed, monkeypatch)
-    kept = resumed.progress(job.name)
-    assert not resumed.job(job.name).exists() and len(Progress.read(kept).rows) == 1
-    make(resumed, job)
-    assert not kept.exists()
-    tables = [pd.read_csv(directory.job(job.name)) for directory in (whole, resumed)]
-    pd.testing.assert_frame_equal(*(table.drop(columns="seconds") for table in tables))
-
-
-def test_unfinished_jobs_count_up_to_their_last_stored_row(tmp_path, monkeypatch):
-    quick, directory = Options(quick=True), ResultsDirectory(tmp_path)
-    oracle = next(p for p in jobs(quick) if p.name.startswith("oracle"))
-    with pytest.raises(RunDirectoryError, match="no finished job"):
-        reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
-    make(directory, oracle)
-    directory.sign([], {"jobs": [oracle.name]})
-    interrupt_midway(directory, monkeypatch)
-    reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
-    rows = pd.read_csv(tmp_path / "rows.csv")
-    assert set(rows["agent"]) == {"oracle-ucb", "paper"}
-    assert rows[rows["agent"] == "paper"]["round"].tolist() == [2]
-    assert "1 of 14 jobs; 1 more are under way" in (tmp_path / "verdict.md").read_text()
-
-
-def test_a_finished_job_counts_once_even_if_its_progress_file_remains(tmp_path, monkeypatch):
-    quick, job, directory = Options(quick=True), paper_job(), ResultsDirectory(tmp_path)
-    with pytest.raises(RunDirectoryError):
-        reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
-    interrupt_midway(directory, monkeypatch)
-    kept = directory.progress(job.name)
-    left = kept.read_bytes()
-    make(directory, job)
-    directory.sign([], {"jobs": [job.name]})
-    kept.write_bytes(left)
-    reproduce("fig1", FIG1, tmp_path, quick, only_what_is_there=True)
-    assert pd.read_csv(tmp_path / "rows.csv")["round"].tolist() == [2, 4]
-
-
-def test_another_safetensors_file_is_not_read_as_progress(tmp_path):
-    path = tmp_path / "other.safetensors"
-    write_state(path, {}, {"round": "3"})
-    with pytest.raises(RunDirectoryError, match="not the progress"):
-        Progress.read(path)

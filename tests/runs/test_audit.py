@@ -14,9 +14,9 @@ from gfucb.runs import (
     make_environment,
     play,
     run,
-    store,
 )
 from gfucb.runs.audit import Coverage, audit_run, replay
+from gfucb.runs.single import load_config
 
 SMALL = EnvironmentConfig(
     kind="finite",
@@ -118,7 +118,7 @@ def test_the_regrets_of_a_replay_are_those_of_the_run(tmp_path):
     rows = list(run(config, tmp_path / "run"))
     audit = audit_run(tmp_path / "run")
     assert audit.regret == pytest.approx(2 * rows[-1]["cumulative_regret"])
-    assert store.load_config(tmp_path / "run") == config
+    assert load_config(tmp_path / "run") == config
     lines = (tmp_path / "run" / "rows.csv").read_text().splitlines(keepends=True)
     (tmp_path / "run" / "rows.csv").write_text("".join(lines[:-1]))
     with pytest.raises(RunDirectoryError, match="does not replay"):

@@ -78,7 +78,7 @@ def test_growth_compares_the_rounds_it_names(monkeypatch):
         assert not ratio.holds
 
 
-def test_the_runs_of_a_fleet_are_extrapolated_from_those_that_were_timed(monkeypatch):
+def test_the_time_of_single_runs_is_extrapolated_from_those_that_were_timed(monkeypatch):
     clock = FakeClock(monkeypatch)
     observe, together = gfucb.GFUCB.observe, bench.BatchedAgents.observe
     monkeypatch.setattr(bench.GFUCB, "observe", clock.costing(observe, lambda agent: 3.0))
@@ -181,7 +181,7 @@ def test_the_committed_figures_are_of_committed_code_at_full_size():
         )
 
 
-def test_the_committed_fleet_of_a_gpu_is_that_of_the_claim():
+def test_the_committed_batch_on_a_gpu_has_the_sizes_of_the_claim():
     content = json.loads((ROOT / "benchmarks" / "gpu.json").read_text())
     (batched,) = (ratio for ratio in content["ratios"] if ratio["name"] == "batched")
-    assert batched["sizes"] == {"copies": 20, "tasks": 10, "rounds": 600}
+    assert batched["sizes"] == {"replicas": 20, "tasks": 10, "rounds": 600}

@@ -35,7 +35,7 @@ SMALL = Comparison(
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     directory = tmp_path_factory.mktemp("comparison") / "runs"
-    compare(SMALL, directory, jobs=2)
+    compare(SMALL, directory, processes=2)
     return directory
 
 

@@ -1,4 +1,4 @@
-"""Run directories: never overwritten, resumed exactly."""
+"""Run directories: never overwritten, continued exactly."""
 
 import json
 from dataclasses import replace
@@ -10,10 +10,13 @@ from killing import kill_midway
 from gfucb.core.checkpoint import read_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
 from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig, run, store
-from gfucb.runs.comparison import run_to_end
+from gfucb.runs.row_writer import RowWriter
+from gfucb.runs.single import run_to_end
+from gfucb.runs.store import RunDirectory, RunLockedError, saved_rows
+from gfucb.runs.work import ComputedRows
 
-WORLD = EnvironmentConfig(num_tasks=3, num_actions=4)
-QUICK = RunConfig(WORLD, AgentConfig(fit_steps=3), num_rounds=12, seed=3)
+ENVIRONMENT = EnvironmentConfig(num_tasks=3, num_actions=4)
+QUICK = RunConfig(ENVIRONMENT, AgentConfig(fit_steps=3), num_rounds=12, seed=3)
 AGENTS = ["gfucb", "multitask-eps-greedy", "independent-eps-greedy", "linucb", "uniform"]
 
 
@@ -23,10 +26,11 @@ def finish(config: RunConfig, directory) -> bytes:
     return (directory / "rows.csv").read_bytes()
 
 
-def test_a_run_folder_holds_config_provenance_and_a_row_for_each_round(tmp_path):
+def test_a_run_directory_holds_config_provenance_and_a_row_for_each_round(tmp_path):
     rows = list(run(QUICK, tmp_path / "run"))
     assert [row["round"] for row in rows] == list(range(1, 13))
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        ".lock",
         "config.json",
         "provenance.json",
         "rows.csv",
@@ -65,17 +69,17 @@ def test_resumed_equals_uninterrupted_byte_for_byte(tmp_path, agent, stop_after)
     assert finish(config, tmp_path / "parts") == whole
 
 
-def test_a_kill_while_a_row_is_being_written_is_forgotten(tmp_path):
+def test_a_row_that_was_written_in_part_is_computed_again(tmp_path):
     whole = finish(QUICK, tmp_path / "whole")
     interrupted = run(QUICK, tmp_path / "parts")
     list(islice(interrupted, 5))
     interrupted.close()
     with (tmp_path / "parts" / "rows.csv").open("a") as file:
-        file.write("6,0.12")  # torn
+        file.write("6,0.12")
     assert finish(QUICK, tmp_path / "parts") == whole
 
 
-def test_a_kill_between_row_and_checkpoint_is_played_again(tmp_path, monkeypatch):
+def test_rows_after_the_last_checkpoint_are_computed_again(tmp_path, monkeypatch):
     whole = finish(QUICK, tmp_path / "whole")
     monkeypatch.setattr(store, "CHECKPOINT_SHARE", -1.0)  # after the first, none
     interrupted = run(QUICK, tmp_path / "parts")
@@ -84,7 +88,7 @@ def test_a_kill_between_row_and_checkpoint_is_played_again(tmp_path, monkeypatch
     assert finish(QUICK, tmp_path / "parts") == whole
 
 
-def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
+def test_a_killed_process_is_continued_byte_for_byte(tmp_path):
     config = replace(QUICK, num_rounds=60, agent=replace(QUICK.agent, fit_steps=20))
     script = (
         "import torch; torch.set_num_threads(1)\n"
@@ -99,46 +103,47 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
 
 
 def test_rows_that_do_not_belong_to_the_checkpoint_are_an_error(tmp_path, monkeypatch):
-    # A checkpoint after every round, however slow the disk: rounds are short here.
+    # A checkpoint after every row, however slow the disk: rounds are short here.
     monkeypatch.setattr("gfucb.runs.store.CHECKPOINT_SHARE", 1.0)
     interrupted = run(QUICK, tmp_path / "run")
     list(islice(interrupted, 6))
     interrupted.close()
     rows = tmp_path / "run" / "rows.csv"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:4]))
-    with pytest.raises(RunDirectoryError, match="rows of 3 rounds but the checkpoint"):
+    with pytest.raises(RunDirectoryError, match="has 3 rows but the checkpoint"):
         finish(QUICK, tmp_path / "run")
     rows.unlink()
-    with pytest.raises(RunDirectoryError, match="rows of 0 rounds"):
+    with pytest.raises(RunDirectoryError, match="has 0 rows"):
         finish(QUICK, tmp_path / "run")
 
 
 def test_two_processes_cannot_write_one_run(tmp_path):
     first = run(QUICK, tmp_path / "run")
     next(first)
-    with pytest.raises(RunDirectoryError, match="another process"):
+    with pytest.raises(RunLockedError, match=r"another process.*wait until"):
         next(run(QUICK, tmp_path / "run"))
     first.close()
     finish(QUICK, tmp_path / "run")
 
 
-def test_a_resumed_run_counts_all_its_seconds_and_says_that_it_was_resumed(tmp_path):
+def test_provenance_of_a_continued_run_has_all_seconds_and_the_continuation(tmp_path):
     interrupted = run(QUICK, tmp_path / "run")
     list(islice(interrupted, 5))
     interrupted.close()
     _, facts = read_state(tmp_path / "run" / "checkpoint.safetensors")
+    assert len(saved_rows(tmp_path / "run")) == int(facts["rows"])
     finish(QUICK, tmp_path / "run")
     provenance = store.read_provenance(tmp_path / "run")
     assert provenance["cpu_seconds"] > float(facts["cpu_seconds"]) > 0
-    assert [row["after_round"] for row in provenance["resumed"]] == [int(facts["round"])]
+    assert [row["after_rows"] for row in provenance["resumed"]] == [int(facts["rows"])]
     assert "commit" in provenance["resumed"][0]
 
 
-def test_a_run_killed_after_its_last_checkpoint_still_knows_its_regret(tmp_path):
+def test_a_run_killed_after_its_last_row_has_its_regret(tmp_path):
     interrupted = run(QUICK, tmp_path / "run")
     rows = list(islice(interrupted, 12))
     interrupted.close()
-    assert run_to_end(QUICK, tmp_path / "run", None) == rows[-1]["cumulative_regret"]
+    assert run_to_end(QUICK, tmp_path / "run") == rows[-1]["cumulative_regret"]
 
 
 def test_a_finished_run_is_never_overwritten(tmp_path):
@@ -148,21 +153,21 @@ def test_a_finished_run_is_never_overwritten(tmp_path):
     assert (tmp_path / "run" / "rows.csv").read_bytes() == before
 
 
-def test_a_folder_with_another_run_is_refused_and_the_difference_named(tmp_path):
+def test_a_directory_with_another_run_is_refused_and_the_difference_named(tmp_path):
     finish(QUICK, tmp_path / "run")
-    other = replace(QUICK, environment=replace(WORLD, noise_scale=0.2))
+    other = replace(QUICK, environment=replace(ENVIRONMENT, noise_scale=0.2))
     with pytest.raises(RunDirectoryError, match=r"environment.noise_scale = 0.1, not 0.2"):
         finish(other, tmp_path / "run")
 
 
-def test_a_folder_with_something_else_is_refused(tmp_path):
+def test_a_directory_with_something_else_is_refused(tmp_path):
     (tmp_path / "letters.txt").write_text("dear")
-    with pytest.raises(RunDirectoryError, match="no run directory"):
+    with pytest.raises(RunDirectoryError, match="not a run directory"):
         finish(QUICK, tmp_path)
-    assert (tmp_path / "letters.txt").read_text() == "dear"
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
 
 
-def test_a_torn_checkpoint_is_an_error_not_a_guess(tmp_path):
+def test_a_truncated_checkpoint_is_an_error(tmp_path):
     interrupted = run(QUICK, tmp_path / "run")
     list(islice(interrupted, 3))
     interrupted.close()
@@ -172,14 +177,47 @@ def test_a_torn_checkpoint_is_an_error_not_a_guess(tmp_path):
         finish(QUICK, tmp_path / "run")
 
 
-def test_a_kill_while_the_folder_is_opened_does_not_block_it(tmp_path):
+def test_a_kill_while_the_directory_is_created_does_not_block_it(tmp_path):
     (tmp_path / "provenance.json").write_text("{}")
-    (tmp_path / "config.json.partial").write_text("{")
+    (tmp_path / ".config.json.0123456789abcdef.tmp").write_text("{")
     finish(QUICK, tmp_path)
 
 
-def test_an_unknown_agent_lists_the_known_ones_and_leaves_no_folder(tmp_path):
-    config = RunConfig(WORLD, AgentConfig(name="ucb1"))
+def test_an_unknown_agent_lists_the_known_ones_and_leaves_no_directory(tmp_path):
+    config = RunConfig(ENVIRONMENT, AgentConfig(name="ucb1"))
     with pytest.raises(UnknownNameError, match=r"'ucb1'.*gfucb.*linucb.*uniform"):
         finish(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def rows_job(directory, rows):
+    for _ in RunDirectory(directory, {"name": "rows"}).write(ComputedRows(lambda: rows)):
+        pass
+    return (directory / "rows.csv").read_text()
+
+
+def test_rows_may_have_different_columns(tmp_path):
+    text = rows_job(tmp_path, [{"x": 1, "y": 2}, {"x": 3, "z": 0.5}, {"z": 1.0}])
+    assert text == "x,y,z\n1,2,\n3,,0.5\n,,1.0\n"
+    assert saved_rows(tmp_path) == store.read_rows(tmp_path)
+
+
+def test_rows_computed_at_once_are_not_taken_from_an_interrupted_run(tmp_path):
+    directory = RunDirectory(tmp_path, {"name": "rows"})
+    interrupted = directory.write(ComputedRows(lambda: [{"x": 1}, {"x": 2}]))
+    next(interrupted)
+    interrupted.close()
+    assert not directory.is_finished() and saved_rows(tmp_path) == []
+    assert rows_job(tmp_path, [{"x": 3}]) == "x\n3\n"
+
+
+def test_a_finished_run_that_another_process_completed_is_left_as_it_is(tmp_path):
+    assert rows_job(tmp_path, [{"x": 3}]) == rows_job(tmp_path, [{"x": 4}]) == "x\n3\n"
+
+
+def test_appending_continues_the_columns_of_a_file(tmp_path):
+    path = tmp_path / "rows.csv"
+    for row in ({"x": 1, "y": 2}, {"y": 3, "x": 4}):
+        with RowWriter(path) as writer:
+            writer.write(row)
+    assert path.read_text() == "x,y\n1,2\n4,3\n"

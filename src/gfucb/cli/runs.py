@@ -20,7 +20,7 @@ from gfucb.runs.episodic_agents import EPISODIC_AGENTS, EpisodicAgentConfig
 from gfucb.runs.episodic_config import EpisodicEnvironmentConfig, EpisodicRunConfig
 from gfucb.runs.plots import label, regret_curves, save
 from gfucb.runs.report import write_report
-from gfucb.runs.store import run
+from gfucb.runs.single import run
 from gfucb.runs.summary import load_rows, summarise
 
 
@@ -174,7 +174,7 @@ def _compare(
         compare(
             comparison,
             out,
-            jobs=jobs,
+            processes=jobs,
             data_dir=data_dir,
             listener=Listener(
                 lambda config, regret: console.print(

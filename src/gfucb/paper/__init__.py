@@ -1,14 +1,9 @@
-"""Published or claimed results, made anew by one command each: `gfucb reproduce NAME`."""
+"""The claims of the paper, each reproduced by one command: `gfucb reproduce NAME`."""
 
-from gfucb.paper.driver import (
-    Job,
-    Options,
-    Reproduction,
-    Verdict,
-    reproduce,
-)
+from gfucb.paper.common import Job, Options, Reproduction, Verdict
+from gfucb.paper.driver import reproduce
 from gfucb.paper.page import page_of
-from gfucb.paper.table import PAPER, REPRODUCTIONS
+from gfucb.paper.registry import PAPER, REPRODUCTIONS
 
 __all__ = [
     "PAPER",

@@ -17,7 +17,7 @@ from gfucb.models import ConfidenceSet, MultitaskDataset, Representation, featur
 from gfucb.models.gradients import WeightSketch
 from gfucb.models.representations import normalise
 from gfucb.models.tangents import TangentStatistics
-from gfucb.paper.driver import Options
+from gfucb.paper.common import Options
 from gfucb.runs.bandit_agents import paper_agent
 from gfucb.runs.loop import play_batched
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from gfucb.paper.driver import Reproduction
-from gfucb.paper.table import REPRODUCTIONS
+from gfucb.paper.common import Reproduction
+from gfucb.paper.registry import REPRODUCTIONS
 
 TITLES = {
     "fig1": "Figure 1: regret",
@@ -86,12 +86,12 @@ def _found(name: str, row: Reproduction, directory: Path, beside: Path) -> list[
 
 def _provenance(name: str, provenance: Mapping[str, Any]) -> str:
     """Which command, code and machine finished the jobs."""
-    asked = provenance["asked"]
-    flags = "".join(f" --{flag}" for flag in ("quick",) if asked[flag])
-    if asked["seeds"]:
-        flags += " --seeds " + " ".join(map(str, asked["seeds"]))
+    settings = provenance["settings"]
+    flags = "".join(f" --{flag}" for flag in ("quick",) if settings[flag])
+    if settings["seeds"]:
+        flags += " --seeds " + " ".join(map(str, settings["seeds"]))
     makers = []
-    for made in provenance["made"]:
+    for made in provenance["provenance"]:
         if made["jobs"]:
             commit = (made["commit"] or "unknown")[:10]
             changed = ", with changes" if made["uncommitted_changes"] else ""

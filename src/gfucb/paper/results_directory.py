@@ -1,156 +1,213 @@
-"""The directory of a reproduction: its jobs, their rows in one table, and who made them.
+"""The results directory of a reproduction: its jobs, their rows in one table, and provenance.
 
-    jobs/NAME.csv            a finished job
-    jobs/NAME.safetensors    how far a job that takes hours has come
-    rows.csv                   the rows of all jobs, one below the other
-    provenance.json            what was asked; which code and machine finished which jobs; how
-                               many rows of rows.csv are whose
+    jobs/NAME/          the run directory of a job
+    rows.csv            the rows of all jobs, one job after another
+    provenance.json     the settings; which code and machine computed which jobs; how many rows
+                        of rows.csv belong to which job
+    .lock               held while the two files above are written
 
-rows.csv holds the rows of jobs/, so a directory can be kept without jobs/ and go on from there.
+rows.csv and provenance.json are derived from jobs/. They hold all finished jobs, so a results
+directory can be committed without jobs/ and continued later: the jobs are then restored from
+rows.csv.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock
 
 from gfucb.core.errors import RunDirectoryError
-from gfucb.core.records import Row
+from gfucb.core.files import is_temporary
+from gfucb.runs.files import as_json, csv_text, parse_csv, write_json, write_text
+from gfucb.runs.provenance import timestamp
+from gfucb.runs.store import (
+    LOCK,
+    first_difference,
+    is_finished,
+    read_provenance,
+    read_rows,
+    saved_rows,
+)
 
-# Where data and networks lie is no part of the question: jobs add up from wherever there is a
-# machine, and provenance says from where.
-PLACES = ("data_dir", "device")
-NEW_RECORD: Mapping[str, Any] = {"asked": {}, "made": [], "rows": {}, "under_way": {}}
+# Paths and devices are no part of the settings: jobs computed on several machines add up, and
+# provenance.json says which machine computed which.
+LOCAL_OPTIONS = ("data_dir", "device")
+# The fields of a job's provenance that do not describe code and machine.
+OF_ONE_JOB = ("started", "finished", "cpu_seconds", "resumed")
+NEW_RECORD: Mapping[str, Any] = {"settings": {}, "provenance": [], "rows": {}, "under_way": {}}
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """A text for rows.csv, and how many of its rows are whose, in their order."""
+    """The rows of finished jobs, then of jobs under way, and how many each has."""
 
     text: str
     finished: dict[str, int]
     under_way: dict[str, int]
 
     def table(self) -> pd.DataFrame:
-        """What is read where rows.csv is read."""
+        """The rows, as they are read from rows.csv."""
         return pd.read_csv(io.StringIO(self.text))
 
 
 @dataclass(frozen=True)
 class ResultsDirectory:
-    """Where everything of a reproduction stands, written all at once or not at all."""
+    """Where a reproduction stores its jobs and what is derived from them."""
 
     path: Path
+    settings: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: Path, asked: Mapping[str, Any]) -> ResultsDirectory:
-        """Refuse a directory that holds something else; note what was asked for."""
-        directory = cls(path)
-        asked = {key: value for key, value in _as_json(asked).items() if key not in PLACES}
-        if directory._provenance.exists():
-            there = directory._read()["asked"]
-            there = {key: value for key, value in there.items() if key not in PLACES}
-            if there != asked:
-                raise RunDirectoryError(
-                    f"{path} holds a reproduction made with other options: {there}, not {asked}; "
-                    "choose another directory"
-                )
-            if not (path / "jobs").exists():
-                directory._restore_pieces()
-        elif path.exists() and any(path.iterdir()):
-            raise RunDirectoryError(
-                f"{path} is not empty and holds no reproduction; choose another directory"
-            )
-        (path / "jobs").mkdir(parents=True, exist_ok=True)
-        directory._note(asked=asked)
+    def open(cls, path: Path, settings: Mapping[str, Any]) -> ResultsDirectory:
+        """Refuse a directory with something else; restore jobs from rows.csv if they are absent."""
+        shared = {k: v for k, v in as_json(settings).items() if k not in LOCAL_OPTIONS}
+        directory = cls(path, shared)
+        directory._require_same_settings()
+        path.mkdir(parents=True, exist_ok=True)
+        with directory._locked():
+            record = directory._read()
+            if record is None:
+                record = {**NEW_RECORD, "settings": shared}
+                directory._write(record)
+            if not directory.jobs.exists():
+                directory._restore_jobs(record)
         return directory
 
-    def job(self, name: str) -> Path:
-        """Where a finished job stands."""
-        return self.path / "jobs" / f"{name}.csv"
-
-    def progress(self, name: str) -> Path:
-        """Where a job keeps how far it has come."""
-        return self.path / "jobs" / f"{name}.safetensors"
-
     @property
-    def made(self) -> list[dict[str, Any]]:
-        """Which code and machine finished which `jobs`."""
-        return list(self._read()["made"])
+    def jobs(self) -> Path:
+        """The parent of the run directories of all jobs."""
+        return self.path / "jobs"
 
-    @property
-    def finished(self) -> set[str]:
-        """Pieces that are there and of which it is known who made them."""
-        signed = {name for maker in self.made for name in maker["jobs"]}
-        return {name for name in signed if self.job(name).exists()}
+    def job_settings(self, name: str) -> dict[str, Any]:
+        """What the config.json of a job records."""
+        return {**self.settings, "job": name}
 
-    def sign(self, earlier: Iterable[dict[str, Any]], maker: dict[str, Any]) -> None:
-        """Say who made the jobs of `maker`; makers of `earlier` no longer have them."""
-        self._note(made=[*_less(earlier, maker["jobs"]), maker])
+    def finished(self, names: Sequence[str]) -> list[str]:
+        """Those of the jobs that are finished."""
+        return [name for name in names if is_finished(self.jobs / name)]
 
-    def gather(self, finished: Sequence[str], begun: Mapping[str, Sequence[Row]]) -> Gathered:
-        """The rows of finished jobs, then of those under way."""
-        done = {name: _rows_of(self.job(name).read_text()) for name in finished}
-        rows = [row for table in (*done.values(), *begun.values()) for row in table]
-        return Gathered(csv_of(rows), _lengths(done), _lengths(begun))
+    def gather(self, names: Sequence[str]) -> Gathered:
+        """The rows of the jobs with these names, as far as they are computed."""
+        finished, under_way = {}, {}
+        for name in names:
+            if is_finished(self.jobs / name):
+                finished[name] = read_rows(self.jobs / name)
+            elif begun := saved_rows(self.jobs / name):
+                under_way[name] = begun
+        rows = [row for table in (*finished.values(), *under_way.values()) for row in table]
+        return Gathered(csv_text(rows), _lengths(finished), _lengths(under_way))
 
-    def keep(self, gathered: Gathered) -> None:
-        """Write rows.csv, and whose its rows are."""
-        self.write("rows.csv", gathered.text)
-        self._note(rows=gathered.finished, under_way=gathered.under_way)
+    def save(self, gathered: Gathered) -> None:
+        """Write rows.csv and provenance.json."""
+        with self._locked():
+            record = self._read() or {**NEW_RECORD, "settings": self.settings}
+            write_text(self.path / "rows.csv", gathered.text)
+            changes = {"rows": gathered.finished, "under_way": gathered.under_way}
+            provenance = self._provenance(record["provenance"], list(gathered.finished))
+            self._write({**record, "provenance": provenance, **changes})
 
-    def write(self, name: str, text: str) -> None:
-        """Replace a file of the directory."""
-        write(self.path / name, text)
+    def _provenance(
+        self, earlier: Sequence[dict[str, Any]], names: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Code and machine of each job: one record for all jobs that share both.
 
-    def _restore_pieces(self) -> None:
-        """Take the jobs that were finished from rows.csv, of a directory kept without them."""
-        record, path = self._read(), self.path / "rows.csv"
-        if not record["rows"]:
-            return
+        The records of restored jobs are taken from `earlier`.
+        """
+        by_job = {name: read_provenance(self.jobs / name) for name in names}
+        restored = {name for name, record in by_job.items() if record.get("restored")}
+        records = list(_restricted(earlier, restored))
+        groups: dict[str, dict[str, Any]] = {}
+        for name in names:
+            if name not in restored:
+                shared = {k: v for k, v in by_job[name].items() if k not in OF_ONE_JOB}
+                group = groups.setdefault(
+                    json.dumps(shared), {**shared, "jobs": [], "cpu_seconds": 0.0}
+                )
+                group["jobs"].append(name)
+                group["cpu_seconds"] += by_job[name]["cpu_seconds"]
+        return records + [g | {"cpu_seconds": round(g["cpu_seconds"], 1)} for g in groups.values()]
+
+    def _restore_jobs(self, record: Mapping[str, Any]) -> None:
+        """Create the run directories of finished jobs from rows.csv, all at once."""
+        rows = self._recorded_rows(record) if record["rows"] else []
+        by_job = {name: entry for entry in record["provenance"] for name in entry["jobs"]}
+        incomplete = self.path / "jobs.incomplete"
+        shutil.rmtree(incomplete, ignore_errors=True)
+        incomplete.mkdir()
+        for name, count in record["rows"].items():
+            own, rows = rows[:count], rows[count:]
+            if name in by_job:
+                directory, entry = incomplete / name, by_job[name]
+                directory.mkdir()
+                write_text(directory / "rows.csv", csv_text(own))
+                shared = {k: v for k, v in entry.items() if k not in ("jobs", "cpu_seconds")}
+                times = {"started": None, "finished": timestamp(), "cpu_seconds": None}
+                write_json(directory / "provenance.json", shared | times | {"restored": True})
+                write_json(directory / "config.json", self.job_settings(name))
+        incomplete.rename(self.jobs)
+
+    def _recorded_rows(self, record: Mapping[str, Any]) -> list[dict[str, str]]:
+        path = self.path / "rows.csv"
         try:
-            rows = _rows_of(path.read_text())
+            rows = parse_csv(path.read_text())
         except OSError as error:
             raise RunDirectoryError(f"cannot read {path}: {error}") from error
         expected = sum(record["rows"].values()) + sum(record["under_way"].values())
         if len(rows) != expected:
             raise RunDirectoryError(
-                f"{path} has {len(rows)} rows where provenance.json tells of {expected}; restore "
-                "both, or choose another directory"
+                f"{path} has {len(rows)} rows but provenance.json records {expected}; restore "
+                "both files, or choose another directory"
             )
-        (self.path / "jobs.partial").mkdir(exist_ok=True)
-        for name, count in record["rows"].items():
-            own, rows = rows[:count], rows[count:]
-            write(self.path / "jobs.partial" / f"{name}.csv", csv_of(own))
-        (self.path / "jobs.partial").rename(self.path / "jobs")
+        return rows
+
+    def _require_same_settings(self) -> None:
+        record = self._read()
+        if record is None:
+            if self.path.exists() and not all(map(_may_precede_record, self.path.iterdir())):
+                raise RunDirectoryError(
+                    f"{self.path} is not empty and holds no reproduction; choose another directory"
+                )
+            return
+        stored = {k: v for k, v in record["settings"].items() if k not in LOCAL_OPTIONS}
+        if difference := first_difference(stored, self.settings):
+            raise RunDirectoryError(
+                f"{self.path} holds a reproduction with other options: {difference}; choose "
+                "another directory"
+            )
+
+    def _locked(self) -> FileLock:
+        # The files below the lock are small: another process holds it for a moment only.
+        return FileLock(self.path / LOCK, thread_local=False)
 
     @property
-    def _provenance(self) -> Path:
+    def _provenance_path(self) -> Path:
         return self.path / "provenance.json"
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, Any] | None:
+        path = self._provenance_path
+        if not path.exists():
+            return None
         try:
-            record = json.loads(self._provenance.read_text())
+            record = json.loads(path.read_text())
         except (OSError, ValueError) as error:
-            raise RunDirectoryError(f"cannot read {self._provenance}: {error}") from error
+            raise RunDirectoryError(f"cannot read {path}: {error}") from error
         if not _is_record(record):
             raise RunDirectoryError(
-                f"{self._provenance} is not the record of a reproduction, or one of an earlier "
-                "version; choose another directory"
+                f"{path} is not the record of a reproduction of this version; choose another "
+                "directory, or convert an earlier record with scripts/migrate_results.py"
             )
         return dict(record)
 
-    def _note(self, **news: Any) -> None:
-        there = self._read() if self._provenance.exists() else NEW_RECORD
-        write(self._provenance, json_of({**there, **news}))
+    def _write(self, record: Mapping[str, Any]) -> None:
+        write_json(self._provenance_path, record)
 
 
 def _is_record(value: Any) -> bool:
@@ -158,54 +215,27 @@ def _is_record(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == NEW_RECORD.keys()
-        and all(isinstance(value[key], dict) for key in ("asked", "rows", "under_way"))
-        and isinstance(value["made"], list)
+        and all(isinstance(value[key], dict) for key in ("settings", "rows", "under_way"))
+        and isinstance(value["provenance"], list)
         and all(
-            isinstance(maker, dict) and isinstance(maker.get("jobs"), list)
-            for maker in value["made"]
+            isinstance(entry, dict) and isinstance(entry.get("jobs"), list)
+            for entry in value["provenance"]
         )
     )
 
 
+def _restricted(records: Sequence[dict[str, Any]], jobs: set[str]) -> Iterator[dict[str, Any]]:
+    """Records with only these jobs; those that lose all their jobs are left out."""
+    for record in records:
+        left = [name for name in record["jobs"] if name in jobs]
+        if left or not record["jobs"]:
+            yield record | {"jobs": left}
+
+
+def _may_precede_record(path: Path) -> bool:
+    """Whether a process that was killed while it created the directory may have left this."""
+    return path.name == LOCK or is_temporary(path)
+
+
 def _lengths(tables: Mapping[str, Sequence[Any]]) -> dict[str, int]:
     return {name: len(table) for name, table in tables.items()}
-
-
-def _less(made: Iterable[dict[str, Any]], anew: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Who made what, without the jobs that are made anew and those who made only these."""
-    for entry in made:
-        left = [name for name in entry["jobs"] if name not in anew]
-        if left or not entry["jobs"]:
-            yield entry | {"jobs": left}
-
-
-def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as text; what some do not have is left empty."""
-    text = io.StringIO()
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _rows_of(text: str) -> list[dict[str, str]]:
-    """The rows of a text as they are written there."""
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def json_of(value: Any) -> str:
-    """A value for a file that people read."""
-    return json.dumps(value, indent=2) + "\n"
-
-
-def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What is read back when a value has been written."""
-    return dict(json.loads(json.dumps(value)))
-
-
-def write(path: Path, text: str) -> None:
-    """Replace a file, all at once."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    os.replace(partial, path)

@@ -5,7 +5,7 @@ from gfucb.runs.comparison import Comparison, compare
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig, make_environment
 from gfucb.runs.loop import play
 from gfucb.runs.presets import PRESETS, preset
-from gfucb.runs.store import run
+from gfucb.runs.single import run
 from gfucb.runs.summary import load_rows, summarise
 
 __all__ = [

@@ -16,7 +16,8 @@ from gfucb.environments import SyntheticBandit
 from gfucb.models import FiniteClass
 from gfucb.runs.bandit_agents import make_agent
 from gfucb.runs.config import RunConfig, make_environment
-from gfucb.runs.store import load_config, read_provenance, read_rows
+from gfucb.runs.single import load_config
+from gfucb.runs.store import read_provenance, read_rows
 from gfucb.theory.bounds import (
     known_representation_theorem_1,
     printed_theorem_1,

@@ -7,13 +7,10 @@ GPU it is the wall clock, read when the device has finished.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -23,7 +20,7 @@ from gfucb.core.random import random_stream
 from gfucb.environments import load_mnist
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.environments.images import LabelledImages
-from gfucb.runs.store import provenance_now
+from gfucb.runs.provenance import current_provenance, timestamp
 
 # The paper's fine-tuning, section 6.2: iterations over all the data for one tuple of actions.
 LITERAL_ITERATIONS = 200
@@ -185,23 +182,9 @@ class Setting:
 
     def describe(self) -> dict[str, Any]:
         """Provenance: versions, commit, device, threads, clock, data, sizes."""
-        return provenance_now() | {
-            "device": device_name(self.device),
-            "threads": torch.get_num_threads(),
+        return current_provenance(self.device) | {
             "clock": "wall" if self.is_gpu else "CPU time of the process",
             "images": "random bytes" if self.data_dir is None else "MNIST",
-            "measured": datetime.now(UTC).isoformat(timespec="seconds"),
+            "measured": timestamp(),
             "sizes": asdict(self.sizes),
         }
-
-
-def device_name(device: str) -> str:
-    """What the device calls itself."""
-    if torch.device(device).type == "cuda":
-        return torch.cuda.get_device_name(device)
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())

@@ -179,11 +179,11 @@ def catalogue(setting: Setting) -> list[Ratio]:
 
 
 def batched(setting: Setting) -> list[Ratio]:
-    """Copies of the default agent one after another, over the same copies as a batched."""
+    """Replicas of the default agent one after another, over the same replicas in one batch."""
     sizes = setting.sizes
-    copies = sizes.batched_replicas or (20 if setting.is_gpu else 4)
+    replicas = sizes.batched_replicas or (20 if setting.is_gpu else 4)
     rounds = sizes.batched_rounds or (600 if setting.is_gpu else 5)
-    alone = min(sizes.batched_alone, copies)
+    alone = min(sizes.batched_alone, replicas)
 
     def agent(seed: int) -> GFUCB:
         return GFUCB(sizes.num_tasks, seed=seed, device=setting.device)
@@ -202,20 +202,22 @@ def batched(setting: Setting) -> list[Ratio]:
         batch = BatchedAgents([agent(seed) for seed in every])
         _exhaust(play_batched(batch, [environment(seed) for seed in every], num_rounds=num_rounds))
 
-    if setting.is_gpu:  # kernels are loaded when they are first used
+    if setting.is_gpu:  # kernels are loaded at their first use
         one_after_another([0], 3)
-        together(range(copies), 3)
+        together(range(replicas), 3)
     seconds_alone = setting.seconds(lambda: one_after_another(range(alone), rounds))
     return [
         Ratio(
             "batched",
-            f"{copies} runs one after another",
-            "the same runs as a batched",
-            above=seconds_alone * copies / alone,
-            below=setting.seconds(lambda: together(range(copies), rounds)),
+            f"{replicas} runs one after another",
+            "the same runs as one batch",
+            above=seconds_alone * replicas / alone,
+            below=setting.seconds(lambda: together(range(replicas), rounds)),
             target=8.0 if setting.is_gpu else None,
-            sizes={"copies": copies, "tasks": sizes.num_tasks, "rounds": rounds},
-            remark="" if alone == copies else f"{alone} runs timed, {copies} extrapolated linearly",
+            sizes={"replicas": replicas, "tasks": sizes.num_tasks, "rounds": rounds},
+            remark=""
+            if alone == replicas
+            else f"{alone} runs timed, {replicas} extrapolated linearly",
         )
     ]
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from gfucb.core.protocols import BanditAgent, EpisodicAgent
 from gfucb.core.records import Row
 from gfucb.runs.bandit_agents import AGENTS, make_agent
 from gfucb.runs.config import RunConfig, make_environment
 from gfucb.runs.episodic_agents import EPISODIC_AGENTS, make_episodic_agent
 from gfucb.runs.episodic_config import EpisodicRunConfig, make_episodic_environment
 from gfucb.runs.loop import play
+from gfucb.runs.work import AgentRun
 
 AnyRunConfig = RunConfig | EpisodicRunConfig
-AnyAgent = BanditAgent | EpisodicAgent
-Rows = Callable[[int, float], Iterator[Row]]
 
 
-def prepare(config: AnyRunConfig, data_dir: str | None = None) -> tuple[AnyAgent, Rows]:
-    """The agent of a run, and its rows as a function of rounds done and regret so far."""
+def prepare(config: AnyRunConfig, data_dir: str | None = None) -> AgentRun:
+    """The agent of a run in its environment."""
     if isinstance(config, EpisodicRunConfig):
         return _prepare_mdp(config)
     environment = make_environment(config.environment, config.seed, data_dir)
@@ -34,10 +32,10 @@ def prepare(config: AnyRunConfig, data_dir: str | None = None) -> tuple[AnyAgent
             cumulative_regret=cumulative_regret,
         )
 
-    return agent, rows
+    return AgentRun(agent, rows)
 
 
-def _prepare_mdp(config: EpisodicRunConfig) -> tuple[AnyAgent, Rows]:
+def _prepare_mdp(config: EpisodicRunConfig) -> AgentRun:
     environment = make_episodic_environment(config.environment, config.seed)
     agent = make_episodic_agent(config.agent, environment, config.seed)
 
@@ -51,7 +49,7 @@ def _prepare_mdp(config: EpisodicRunConfig) -> tuple[AnyAgent, Rows]:
             cumulative_regret=cumulative_regret,
         )
 
-    return agent, rows
+    return AgentRun(agent, rows)
 
 
 def relative_cost(agent: str) -> int:

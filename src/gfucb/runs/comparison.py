@@ -1,21 +1,18 @@
-"""Several agents on the same seeds, side by side in a few processes."""
+"""Several agents on the same seeds."""
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from gfucb.core.errors import InvalidInputError
-from gfucb.runs.build_run import AnyRunConfig, relative_cost
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.runs.build_run import AnyRunConfig
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
 from gfucb.runs.episodic_agents import EpisodicAgentConfig
 from gfucb.runs.episodic_config import EpisodicEnvironmentConfig, EpisodicRunConfig
-from gfucb.runs.store import is_finished, read_rows, run
+from gfucb.runs.jobs import Progress, run_jobs
+from gfucb.runs.single import final_regret, run_job_of
 
 
 @dataclass(frozen=True)
@@ -33,13 +30,13 @@ class Comparison:
             if not values or len(set(values)) < len(values):
                 raise InvalidInputError(f"{what} must be given, each once, got {values}")
 
-    def runs(self, out: Path) -> list[tuple[Path, AnyRunConfig]]:
-        """ResultsDirectory and config of every run."""
-        return [
-            (out / agent.name / f"seed={seed}", self._run(agent, seed))
+    def runs(self) -> dict[str, AnyRunConfig]:
+        """The config of every run, by its directory AGENT/seed=SEED."""
+        return {
+            f"{agent.name}/seed={seed}": self._run(agent, seed)
             for agent in self.agents
             for seed in self.seeds
-        ]
+        }
 
     def _run(self, agent: AgentConfig | EpisodicAgentConfig, seed: int) -> AnyRunConfig:
         if isinstance(self.environment, EpisodicEnvironmentConfig):
@@ -51,59 +48,40 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Listener:
-    """What a comparison tells while it goes on."""
+    """Functions that are called while a comparison runs."""
 
     run_ended: Callable[[AnyRunConfig, float], None] = lambda config, regret: None
-    """Called with the run and its regret."""
+    """Called with the run and its cumulative regret of a task."""
     rounds_written: Callable[[int], None] = lambda rounds: None
-    """Called a few times a second with the rounds on disk, of all runs together."""
+    """Called a few times a second with the number of rounds on disk, of all runs together."""
 
 
 def compare(
     comparison: Comparison,
     out: Path,
     *,
-    jobs: int = 1,
+    processes: int = 1,
     data_dir: str | None = None,
     listener: Listener | None = None,
 ) -> None:
-    """Run what is not finished yet, `jobs` processes at a time, one thread each.
+    """Run what is not finished below `out`, in so many processes of one thread each.
 
-    Runs that are there are kept: finished ones as they are, others are taken up. A directory with
-    a run of other settings is an error.
+    Finished runs are left as they are and interrupted runs continue. A directory with a run of
+    other settings is an error.
     """
-    if jobs < 1:
-        raise InvalidInputError(f"jobs must be at least 1, got {jobs}")
     listener = listener or Listener()
-    runs = comparison.runs(out)
-    waiting = [
-        (directory, config) for directory, config in runs if not is_finished(directory, config)
-    ]
-    # Long runs first, so that none is left alone at the end.
-    waiting.sort(key=lambda item: -relative_cost(item[1].agent.name))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=jobs, mp_context=context) as pool:
-        futures = {
-            pool.submit(run_to_end, config, directory, data_dir): config
-            for directory, config in waiting
-        }
-        try:
-            while futures:
-                ended, _ = wait(futures, timeout=0.3, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    listener.run_ended(futures.pop(future), future.result())
-                listener.rounds_written(sum(_rounds_on_disk(directory) for directory, _ in runs))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def run_to_end(config: AnyRunConfig, directory: Path, data_dir: str | None) -> float:
-    """Run in this process on one thread; return the regret of a task."""
-    torch.set_num_threads(1)
-    for _ in run(config, directory, data_dir=data_dir):
-        pass
-    return float(read_rows(directory)[-1]["cumulative_regret"])
+    configs = comparison.runs()
+    jobs = [run_job_of(config, name, data_dir) for name, config in configs.items()]
+    progress = Progress(
+        lambda job: listener.run_ended(configs[job.name], final_regret(out / job.name)),
+        lambda: listener.rounds_written(sum(_rounds_on_disk(out / name) for name in configs)),
+    )
+    locked = run_jobs(jobs, out, processes=processes, progress=progress)
+    if locked:
+        raise RunDirectoryError(
+            f"another process is writing {len(locked)} of the runs in {out}, for example "
+            f"{locked[0].name}; when it has ended, run the same command again"
+        )
 
 
 def _rounds_on_disk(directory: Path) -> int:

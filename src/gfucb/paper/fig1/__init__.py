@@ -6,7 +6,7 @@ omits (multitask greedy, the true representation, 100 tasks, fewer actions) and 
 optimisation procedure in three variants.
 """
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.fig1.analysis import table, verdicts
 from gfucb.paper.fig1.plots import figure
 from gfucb.paper.fig1.sweep import config, jobs

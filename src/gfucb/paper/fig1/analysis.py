@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.fig1.sweep import (
     EPSILONS,
     GFUCB_TEN,

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 from gfucb.bandits import GFUCB, EpsilonGreedy, multitask_greedy
@@ -15,7 +14,8 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import Row
 from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
 from gfucb.exploration import FineTuning
-from gfucb.paper.driver import Job, Options, Progress
+from gfucb.paper.common import Job, Options
+from gfucb.paper.strided_run import StridedRun
 from gfucb.runs.bandit_agents import make_agent, paper_agent
 from gfucb.runs.config import AgentConfig
 from gfucb.runs.loop import play, play_batched
@@ -118,8 +118,8 @@ def jobs(options: Options) -> list[Job]:
         for some in (seeds[start : start + block] for start in range(0, len(seeds), block)):
             name = f"{curve.name}-seeds={some[0]}-{some[-1]}"
             if is_paper:
-                make = partial(paper_rows, curve, some[0], sizes, options)
-                found.append(Job(name, make, resumes=True))
+                run = partial(paper_run, curve, some[0], sizes, options)
+                found.append(Job(name, run, resumable=True))
             else:
                 found.append(Job(name, partial(curve_rows, curve, some, sizes, options)))
     return found
@@ -173,8 +173,8 @@ def curve_rows(curve: Curve, seeds: Sequence[int], sizes: Sizes, options: Option
     return rows
 
 
-def paper_rows(curve: Curve, seed: int, sizes: Sizes, options: Options, path: Path) -> list[Row]:
-    """Run the paper's procedure on one seed; resume from the progress at `path` if it exists."""
+def paper_run(curve: Curve, seed: int, sizes: Sizes, options: Options) -> StridedRun:
+    """The paper's procedure on one seed, which can be continued."""
     environment = _environment(curve, seed, options)
     agent = paper_agent(
         curve.num_tasks,
@@ -185,29 +185,16 @@ def paper_rows(curve: Curve, seed: int, sizes: Sizes, options: Options, path: Pa
         action_selector=PAPER_VARIANTS[curve.agent](sizes.tuning_iterations),
         device=options.device,
     )
-    progress = Progress([], {}, {"round": "0", "regret": "0", "seconds": "0"})
-    if path.exists():
-        progress = Progress.read(path)
-        agent.load_state(progress.state)
-    rows = list(progress.rows)
-    started = time.perf_counter() - float(progress.facts["seconds"])
-    is_literal_sum = curve.agent == "literal-sum"
-    for result in play(
+    num_rounds = sizes.paper_rounds
+    if curve.agent == "literal-sum":
+        num_rounds = min(num_rounds, sizes.literal_sum_rounds)
+    return StridedRun(
         agent,
         environment,
-        num_rounds=min(sizes.paper_rounds, sizes.literal_sum_rounds)
-        if is_literal_sum
-        else sizes.paper_rounds,
-        rounds_done=int(progress.facts["round"]),
-        cumulative_regret=float(progress.facts["regret"]),
-    ):
-        round_index, regret = int(result["round"]), float(result["cumulative_regret"])
-        if round_index % sizes.stride == 0:
-            seconds = time.perf_counter() - started
-            rows.append(_row(curve, round_index, seed, regret, seconds))
-            facts = {"round": str(round_index), "regret": repr(regret), "seconds": repr(seconds)}
-            Progress(rows, agent.state(), facts).write(path)
-    return rows
+        num_rounds=num_rounds,
+        stride=sizes.stride,
+        row=lambda index, regret, seconds: _row(curve, index, seed, regret, seconds),
+    )
 
 
 def _batched_regrets(

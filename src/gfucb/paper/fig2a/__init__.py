@@ -7,7 +7,7 @@ with a calibrated one.
 """
 
 from gfucb.estimation import LogRadius
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.fig2a.analysis import table, verdicts
 from gfucb.paper.fig2a.plots import figure
 from gfucb.paper.fig2a.sweep import TASK, config, jobs

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gfucb.paper.bonuses import bonus_statistics
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.fig2a.sweep import PAPER_VARIANTS, PRINTED, STABLE, SUM, WIDE
 from gfucb.paper.intervals import mean_and_half_width
 

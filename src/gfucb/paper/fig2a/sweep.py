@@ -24,7 +24,7 @@ from gfucb.paper.bonuses import (
     bonuses_one_by_one,
     replay_calibrations,
 )
-from gfucb.paper.driver import Job, Options
+from gfucb.paper.common import Job, Options
 from gfucb.paper.logged_runs import (
     ImageSource,
     LoggedRuns,

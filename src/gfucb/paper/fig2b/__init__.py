@@ -5,7 +5,7 @@ We measure it for the paper's fine-tuning and for two of our selectors, with the
 which grows with t, and with a fixed radius, which isolates the effect of the data.
 """
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.fig2b.analysis import table, verdicts
 from gfucb.paper.fig2b.plots import figure
 from gfucb.paper.fig2b.sweep import SEEDS, TASK, Sizes, config, jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.fig2b.sweep import FINE_TUNING, FIXED, OUR_SELECTORS, PRINTED
 
 LABELS = {

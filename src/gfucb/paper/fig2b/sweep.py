@@ -18,7 +18,7 @@ from gfucb.estimation import LogRadius
 from gfucb.exploration import FineTuning
 from gfucb.models import ConfidenceSet
 from gfucb.paper.bonuses import BATCHED_SELECTORS, Bonuses, batched_bonuses, bonuses_one_by_one
-from gfucb.paper.driver import Job, Options
+from gfucb.paper.common import Job, Options
 from gfucb.paper.logged_runs import (
     ImageSource,
     LoggedRuns,

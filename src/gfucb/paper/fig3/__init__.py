@@ -6,7 +6,7 @@ diagonal by its contrast and the separation by nearest-class-mean accuracy, for 
 network and for the paper's network.
 """
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.fig3.analysis import verdicts
 from gfucb.paper.fig3.plots import figure
 from gfucb.paper.fig3.sweep import config, jobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.fig3.sweep import SINGLE_TASK, TEN_TASKS
 from gfucb.paper.intervals import mean_and_half_width
 from gfucb.runs.summary import half_width

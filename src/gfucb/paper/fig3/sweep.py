@@ -14,7 +14,7 @@ from gfucb.core.linalg import task_sums
 from gfucb.core.records import Row
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.models import Representation
-from gfucb.paper.driver import Job, Options
+from gfucb.paper.common import Job, Options
 from gfucb.paper.logged_runs import (
     MILESTONES,
     SEEDS,

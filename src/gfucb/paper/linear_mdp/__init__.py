@@ -5,7 +5,7 @@ with LSVI-UCB on the true representation and with one agent per task, once with 
 contains the true representation and once with a network.
 """
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.linear_mdp.analysis import verdicts
 from gfucb.paper.linear_mdp.plots import figure
 from gfucb.paper.linear_mdp.sweep import config, jobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.intervals import paired_ratio
 from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, PARTS, SHARED
 

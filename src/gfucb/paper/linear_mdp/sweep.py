@@ -9,7 +9,7 @@ from typing import Any
 
 from gfucb.core.records import Row
 from gfucb.environments import linear_mdps
-from gfucb.paper.driver import Job, Options
+from gfucb.paper.common import Job, Options
 from gfucb.runs.episodic_agents import EPISODIC_AGENTS, EpisodicAgentConfig, make_episodic_agent
 from gfucb.runs.loop import play
 

@@ -6,7 +6,7 @@ lock. Our default backs up the optimistic values. With rich observations, tasks 
 representation need fewer episodes.
 """
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.lock.analysis import verdicts
 from gfucb.paper.lock.plots import figure
 from gfucb.paper.lock.sweep import config, jobs

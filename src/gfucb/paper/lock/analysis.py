@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.intervals import mean_and_half_width
 from gfucb.paper.lock.sweep import DEFAULT, ORACLE, PRINTED, RICH_AGENT
 from gfucb.runs.summary import half_width

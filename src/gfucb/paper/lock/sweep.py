@@ -12,7 +12,7 @@ import numpy as np
 from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.records import Row
 from gfucb.environments import TabularMDPs, rich_lock, tabular_lock
-from gfucb.paper.driver import Job, Options
+from gfucb.paper.common import Job, Options
 from gfucb.runs.episodic_agents import EpisodicAgentConfig, make_episodic_agent
 from gfucb.runs.policy_evaluator import PolicyEvaluator, with_true_features
 

@@ -5,7 +5,7 @@ classifies MNIST with over 95% accuracy. We fit the layer to representations of 
 single task, to an untrained network and to raw pixels, with different numbers of labels.
 """
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.probe.analysis import table, verdicts
 from gfucb.paper.probe.plots import figure
 from gfucb.paper.probe.sweep import config, jobs

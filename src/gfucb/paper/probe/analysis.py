@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from gfucb.paper.driver import Verdict
+from gfucb.paper.common import Verdict
 from gfucb.paper.intervals import mean_and_half_width
 from gfucb.paper.probe.sweep import PIXELS, SINGLE_TASK, TEN_TASKS, UNTRAINED
 from gfucb.runs.summary import half_width

@@ -16,7 +16,7 @@ from gfucb.core.records import Row
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.models import Representation
 from gfucb.models.representations import flat_inputs
-from gfucb.paper.driver import Job, Options
+from gfucb.paper.common import Job, Options
 from gfucb.paper.logged_runs import (
     MILESTONES,
     SEEDS,

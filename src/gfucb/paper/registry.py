@@ -1,10 +1,10 @@
-"""The reproductions there are, by name."""
+"""All reproductions, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gfucb.paper.driver import Reproduction
+from gfucb.paper.common import Reproduction
 from gfucb.paper.fig1 import FIG1
 from gfucb.paper.fig2a import FIG2A
 from gfucb.paper.fig2b import FIG2B
@@ -22,5 +22,5 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
     "lock": LOCK,
     "linear-mdp": LINEAR_MDP,
 }
-# What `all` means: the paper's own figures.
+# `gfucb reproduce all` computes the paper's own figures.
 PAPER = ("fig1", "fig2a", "fig2b", "fig3", "probe")

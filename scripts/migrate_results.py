@@ -1,0 +1,130 @@
+"""Bring recorded results to the names that this version uses; the numbers stay as they are.
+
+    python scripts/migrate_results.py [DIRECTORY ..]
+
+Converts results/*/provenance.json and benchmarks/*.json, by default below the repository. Only keys
+and a few labels are renamed. No rows.csv is touched, and every number of a converted file is
+compared with the original before it is written. Files that are already converted stay unchanged, so
+the script can be run again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gfucb.core.files import atomic_write
+
+ROOT = Path(__file__).parents[1]
+
+# Of a reproduction's record: the record itself, and the settings of its claim.
+RECORD_KEYS = {"asked": "settings", "made": "provenance", "pieces": "jobs"}
+SETTING_KEYS = {
+    "world": "environment",
+    "rich_world": "rich_environment",
+    "hope": "bonus_scale",
+}
+REMARKS = {"pieces under way": "jobs under way", "begun at": "started at"}
+# Of benchmarks.
+BENCHMARK_KEYS = {
+    "world": "environment",
+    "optimism": "action_selector",
+    "trust": "weight_ridge",
+    "hope": "bonus",
+    "fleet_copies": "batched_replicas",
+    "fleet_rounds": "batched_rounds",
+    "fleet_alone": "batched_alone",
+    "copies": "replicas",
+}
+LABELS = {
+    "the same runs as a fleet": "the same runs as one batch",
+    ", as fleets": ", batched",
+    "promises kept in nine of ten": "intervals that hold nine of ten rewards",
+    ", trust ": ", weight ridge ",
+}
+WHOLE_LABELS = {"fleet": "batched"}
+
+
+def convert_record(record: dict[str, Any]) -> dict[str, Any]:
+    """The provenance.json of a reproduction."""
+    top = {RECORD_KEYS.get(key, key): value for key, value in record.items()}
+    settings = {
+        key: _renamed(value, SETTING_KEYS, str) if key == "config" else value
+        for key, value in top["settings"].items()
+    }
+    entries = [_converted_entry(entry) for entry in top["provenance"]]
+    return top | {"settings": settings, "provenance": entries}
+
+
+def _converted_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    entry = {RECORD_KEYS.get(key, key): value for key, value in entry.items()}
+    if "remark" in entry:
+        entry["remark"] = _replaced(entry["remark"], REMARKS)
+    return entry
+
+
+def convert_benchmark(content: dict[str, Any]) -> dict[str, Any]:
+    """The results of a benchmark."""
+
+    def label(text: str) -> str:
+        return WHOLE_LABELS.get(text, _replaced(text, LABELS))
+
+    return dict(_renamed(content, BENCHMARK_KEYS, label))
+
+
+def _replaced(text: str, changes: dict[str, str]) -> str:
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _renamed(value: Any, keys: dict[str, str], label: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {keys.get(key, key): _renamed(own, keys, label) for key, own in value.items()}
+    if isinstance(value, list):
+        return [_renamed(own, keys, label) for own in value]
+    return label(value) if isinstance(value, str) else value
+
+
+def numbers(value: Any) -> Iterator[Any]:
+    """All values of a file that are no text, in their order."""
+    if isinstance(value, dict):
+        for own in value.values():
+            yield from numbers(own)
+    elif isinstance(value, list):
+        for own in value:
+            yield from numbers(own)
+    elif not isinstance(value, str):
+        yield value
+
+
+def migrate(path: Path, convert: Callable[[dict[str, Any]], dict[str, Any]]) -> bool:
+    """Convert a file; whether it changed."""
+    text = path.read_text()
+    old = json.loads(text)
+    new = convert(old)
+    if list(numbers(old)) != list(numbers(new)):
+        raise SystemExit(f"{path}: the conversion would change a number; nothing was written")
+    if new == old:
+        return False
+    first_line = text.split("\n", 2)[1]
+    indent = len(first_line) - len(first_line.lstrip(" "))
+    converted = json.dumps(new, indent=indent) + "\n"
+    atomic_write(path, lambda temporary: temporary.write_text(converted))
+    return True
+
+
+def main(directories: list[str]) -> None:
+    """Convert all files below the directories."""
+    for root in [Path(name) for name in directories] or [ROOT]:
+        files = [(path, convert_record) for path in sorted(root.glob("results/*/provenance.json"))]
+        files += [(path, convert_benchmark) for path in sorted(root.glob("benchmarks/*.json"))]
+        for path, convert in files:
+            print("converted" if migrate(path, convert) else "unchanged", path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,72 @@
+"""One run of an agent in an environment, from its config to its directory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from gfucb.core.errors import RunDirectoryError
+from gfucb.core.records import Row
+from gfucb.runs.build_run import AnyRunConfig, prepare, relative_cost
+from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
+from gfucb.runs.jobs import Job
+from gfucb.runs.pool import one_thread
+from gfucb.runs.store import read_config, read_rows
+
+
+def run(config: AnyRunConfig, directory: Path, *, data_dir: str | None = None) -> Iterator[Row]:
+    """Run `config` into `directory` and yield rows as they are written.
+
+    A run that was interrupted continues; a finished one is refused.
+    """
+    job = run_job_of(config, directory.name, data_dir)
+    # Environment and agent first: settings that cannot be run leave no directory.
+    work, stored = job.work(), job.directory(directory.parent)
+    if stored.is_finished():
+        raise RunDirectoryError(
+            f"{directory} holds a finished run, and runs are never overwritten; choose another "
+            "directory, or remove this one"
+        )
+    yield from stored.write(work)
+
+
+def run_to_end(config: AnyRunConfig, directory: Path, data_dir: str | None = None) -> float:
+    """Run on one thread; return the cumulative regret of a task."""
+    with one_thread():
+        for _ in run(config, directory, data_dir=data_dir):
+            pass
+    return final_regret(directory)
+
+
+def final_regret(directory: Path) -> float:
+    """The cumulative regret of a task at the end of a run."""
+    return float(read_rows(directory)[-1]["cumulative_regret"])
+
+
+def run_job_of(config: AnyRunConfig, name: str, data_dir: str | None = None) -> Job:
+    """A run as a job of that name."""
+    return Job(
+        name,
+        partial(prepare, config, data_dir),
+        resumable=True,
+        settings=dataclasses.asdict(config),
+        relative_cost=relative_cost(config.agent.name),
+    )
+
+
+def load_config(directory: Path) -> RunConfig:
+    """The settings of a bandit run, as they were given."""
+    stored = read_config(directory)
+    try:
+        return RunConfig(
+            EnvironmentConfig(**stored["environment"]),
+            AgentConfig(**stored["agent"]),
+            stored["num_rounds"],
+            stored["seed"],
+        )
+    except (KeyError, TypeError) as error:
+        raise RunDirectoryError(
+            f"the settings in {directory} are not those of a bandit run of this version: {error}"
+        ) from error
