@@ -94,7 +94,7 @@ def test_presets_lists_presets_and_agents(capsys):
             ["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"],
             "no directory nowhere",
         ),
-        (["compare", "--jobs", "0", "--out", "x"], "jobs must be at least 1"),
+        (["compare", "--jobs", "0", "--out", "x"], "processes must be at least 1"),
         (["compare", "--seeds", "1", "1", "--out", "x"], "seeds must be given, each once"),
         (
             ["run", "--environment.kind", "finite", "--environment.feature-dim", "0", "--out", "x"],
