@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gfucb import FiniteClass, LinearClass, VariableProjection
+from gfucb import FiniteClass, VariableProjection
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.environments import finite_bandit, linear_bandit
@@ -75,9 +75,8 @@ def test_exhaustive_search_leaves_no_smaller_error(finite_case, seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_alternation_recovers_a_noiseless_linear_truth(seed):
     environment = linear_bandit(num_tasks=8, input_dim=6, feature_dim=2, seed=seed)
-    known = LinearClass(6, 2)
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 8, 2)
-    fit = Alternating(known)(noiseless_data(environment, 8), start, TINY, random_stream(0, "fit"))
+    fit = Alternating()(noiseless_data(environment, 8), start, TINY, random_stream(0, "fit"))
     torch.testing.assert_close(*fresh_values(fit, environment), rtol=1e-4, atol=1e-4)
     rows = fit.representation.matrix
     torch.testing.assert_close(rows @ rows.T, torch.eye(2, dtype=torch.float64))
@@ -90,7 +89,7 @@ def test_more_alternation_never_raises_the_error(seed):
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 5, 2)
     errors = []
     for iterations in (0, 1, 3, 10, 100):
-        fit = Alternating(LinearClass(6, 2), iterations=iterations)
+        fit = Alternating(iterations=iterations)
         errors.append(
             penalised_error(fit(data, start, penalty, random_stream(0, "f")), data, penalty)
         )
@@ -103,7 +102,7 @@ def test_a_linear_class_as_wide_as_its_input_is_ridge_regression_for_each_task()
     data, penalty = noiseless_data(environment, 5), HeadPenalty(0.5)
     identity = LinearRepresentation(torch.eye(3, dtype=torch.float64))
     start = zero_function(identity, 6, 3)
-    fit = Alternating(LinearClass(3, 3))(data, start, penalty, random_stream(0, "fit"))
+    fit = Alternating()(data, start, penalty, random_stream(0, "fit"))
     plain = best_on(identity, data, start, penalty)
     torch.testing.assert_close(
         fit.values(data.inputs, data.tasks), plain.values(data.inputs, data.tasks)

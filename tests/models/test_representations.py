@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from gfucb import FiniteClass, LinearClass, NeuralClass
+from gfucb import FiniteClass, LinearClass
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.models import LinearRepresentation, NeuralRepresentation
@@ -57,21 +57,6 @@ def test_linear_representation_is_a_matrix_product():
     matrix = torch.tensor([[1.0, 2.0], [0.0, -1.0]], dtype=torch.float64)
     features = LinearRepresentation(matrix)(torch.tensor([[3.0, 4.0]]))
     assert features.tolist() == [[11.0, -4.0]]
-
-
-def test_a_class_hands_out_copies_so_that_the_users_module_never_changes():
-    module = nn.Linear(2, 2)
-    start = NeuralClass(module).start()
-    start.module.weight.data.zero_()
-    assert module.weight.abs().sum() > 0
-
-
-def test_covering_numbers():
-    finite = FiniteClass([nn.Identity(), nn.Identity(), nn.Identity()])
-    assert finite.log_covering_number(0.1) == math.log(3)
-    linear = LinearClass(input_dim=5, feature_dim=2)
-    assert linear.log_covering_number(0.1) == pytest.approx(10 * math.log(1 + 20 * math.sqrt(2)))
-    assert linear.log_covering_number(0.01) > linear.log_covering_number(0.1)
 
 
 @pytest.mark.parametrize("make", [lambda: FiniteClass([]), lambda: LinearClass(2, 3)])

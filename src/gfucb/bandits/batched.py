@@ -24,7 +24,7 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import Prediction, Row
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets, validate_rewards
 from gfucb.estimation import CalibratedRadius, VariableProjection
-from gfucb.models import HeadStatistics, MultitaskDataset, NeuralClass
+from gfucb.models import HeadStatistics, MultitaskDataset
 from gfucb.models.gradients import network_of
 from gfucb.models.nn.stacked import NetworkStack
 
@@ -189,8 +189,7 @@ class BatchedAgents:
                     "statistics.moments": statistics.moments[mine],
                     "heads": heads[mine],
                 }
-                module = network.module.state_dict()
-                state |= {f"module.{name}": tensor for name, tensor in module.items()}
+                state |= agent.learner.representation_state(network)
                 calibration = self.calibrations[copy]
                 agent.load_state(state | (calibration.tensors() if calibration else {}))
         return self.agents
@@ -295,10 +294,9 @@ def _checked(agents: list[GFUCB]) -> GFUCB:
                 f"{name}: {alike[0].get(name)} and {one[name]}"
             )
     fit = first.learner.fit
-    known = first.representation_class
     if (
         not isinstance(fit, VariableProjection)
-        or not (known is None or isinstance(known, NeuralClass))
+        or first.representation_class.structure != "neural"
         or first.learner.penalty.norm_bound is not None
     ):
         raise InvalidInputError(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gfucb.bandits.learner import Learner, as_class
-from gfucb.core.protocols import ActionSelector, LeastSquares, SquaredRadius
+from gfucb.bandits.learner import Learner
+from gfucb.core.protocols import (
+    ActionSelector,
+    LeastSquares,
+    RepresentationClass,
+    SquaredRadius,
+)
 from gfucb.core.records import ActionSets, Decision, Prediction, Row, Selection
 from gfucb.core.validation.bandits import (
     gradients_allowed,
@@ -20,16 +24,11 @@ from gfucb.core.validation.bandits import (
 )
 from gfucb.core.validation.components import validate_action_selector
 from gfucb.core.validation.settings import validate_count, validate_number, validate_pair
-from gfucb.estimation import Alternating, CalibratedRadius, Exhaustive, VariableProjection
+from gfucb.estimation import CalibratedRadius
 from gfucb.estimation.calibration import Calibration
-from gfucb.exploration import ExactFinite, LastLayer
-from gfucb.models import (
-    ConfidenceSet,
-    FiniteClass,
-    HeadPenalty,
-    LinearClass,
-    RepresentationClass,
-)
+from gfucb.estimation.defaults import default_fit
+from gfucb.exploration.defaults import default_action_selector
+from gfucb.models import ConfidenceSet, HeadPenalty, as_representation_class
 
 # Hope before anything is calibrated: this times the width of the value range, for each task.
 BONUS_SCALE = 0.2
@@ -87,7 +86,7 @@ class GFUCB:
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.representation_class = as_class(representation)
+        self.representation_class = as_representation_class(representation)
         if value_range is not None:
             value_range = validate_pair(value_range, "value_range")
         low, high = value_range or UNKNOWN_RANGE
@@ -107,7 +106,11 @@ class GFUCB:
             penalty=HeadPenalty(ridge, head_norm_bound),
             offset=(low + high) / 2 if offset is None else validate_number(offset, "offset"),
             value_range=value_range,
-            refit_growth=default_growth(self.representation_class, refit_growth),
+            refit_growth=(
+                self.representation_class.default_refit_growth
+                if refit_growth is None
+                else refit_growth
+            ),
             seed=seed,
             device=device,
             sketch=self.action_selector.weight_statistics,
@@ -186,14 +189,13 @@ class GFUCB:
         else:
             assert not isinstance(self.squared_radius, CalibratedRadius)
             squared_radius = self.squared_radius(data.round_index)
-        known = self.representation_class
         return ConfidenceSet(
             center,
             data.snapshot(),
             squared_radius,
             ridge=self.learner.penalty.ridge,
             head_norm_bound=self.learner.penalty.norm_bound,
-            members=known.members if isinstance(known, FiniteClass) else None,
+            members=self.representation_class.members,
             center_statistics=statistics,
             center_tangents=self.learner.tangents,
         )
@@ -273,30 +275,3 @@ def head_prediction(
         center.values_of_features(features, action_sets.tasks),
         ellipsoid.squared_widths(features.unsqueeze(1), action_sets.tasks).squeeze(1),
     )
-
-
-def default_growth(
-    representation_class: RepresentationClass | None, refit_growth: float | None
-) -> float:
-    """Exact fits are cheap and exactness is their point; one representation needs one fit."""
-    if refit_growth is not None:
-        return refit_growth
-    if isinstance(representation_class, FiniteClass):
-        return 1.0 if len(representation_class.members) > 1 else math.inf
-    return 1.3
-
-
-def default_fit(representation_class: RepresentationClass | None) -> LeastSquares:
-    """Exact where the class allows it, variable projection for networks."""
-    if isinstance(representation_class, FiniteClass):
-        return Exhaustive(representation_class)
-    if isinstance(representation_class, LinearClass):
-        return Alternating(representation_class)
-    return VariableProjection()
-
-
-def default_action_selector(representation_class: RepresentationClass | None) -> ActionSelector:
-    """Exact for a finite class, over the heads of the fitted representation otherwise."""
-    # Paper: f ranges over the whole set, representation included. For networks that is the
-    # fine-tuning of section 6.2, hundreds of passes over the data for every decision.
-    return ExactFinite() if isinstance(representation_class, FiniteClass) else LastLayer()

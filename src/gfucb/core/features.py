@@ -1,33 +1,52 @@
-"""Features of inputs: phi as a map, and its values in float64, checked."""
+"""Features of inputs: the values of a representation in float64, checked."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 
+if TYPE_CHECKING:
+    from gfucb.core.protocols import Representation
+
 # Inputs passed to a representation at once: bounds the memory of large data sets.
 FEATURE_CHUNK = 8192
 
 
-class Representation(Protocol):
-    """A map phi from inputs [n, *input] to features [n, feature]."""
-
-    def __call__(self, inputs: Tensor, /) -> Tensor:
-        """Return the features [n, feature] of `inputs` [n, *input]."""
-
-
 def features_of(representation: Representation, inputs: Tensor) -> Tensor:
-    """phi(inputs) in float64, without gradients: [n, *input] -> [n, feature]."""
+    """phi(inputs) in float64, without gradients: [n, *input] -> [n, feature].
+
+    The representation gets a copy of the inputs, so it cannot change stored data.
+    """
     with torch.no_grad():
-        chunks = [representation(chunk).to(torch.float64) for chunk in inputs.split(FEATURE_CHUNK)]
+        chunks = [
+            representation(chunk.clone()).to(torch.float64) for chunk in inputs.split(FEATURE_CHUNK)
+        ]
     features = torch.cat(chunks)
     if not bool(features.isfinite().all()):
         raise InvalidInputError(
-            "the representation gave NaN or infinite features; its weights have diverged, or the "
-            "inputs are too large for its number type"
+            "the representation returned NaN or infinite features; its weights have diverged, or "
+            "the inputs are too large for its number type"
         )
     return features
+
+
+def feature_dim_of(representation: Representation, inputs: Tensor) -> int:
+    """The number of features of inputs like these [n, *input], found by a pass over the first."""
+    try:
+        features = features_of(representation, inputs[:1])
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise InvalidInputError(
+            f"the representation cannot read inputs of shape {list(inputs.shape[1:])} "
+            f"and type {inputs.dtype} (bytes become floats in [0, 1], other integers are passed "
+            f"as they are): {error}"
+        ) from error
+    if features.ndim != 2:
+        raise InvalidInputError(
+            "a representation maps [n, *input] to [n, feature]; "
+            f"this one maps {list(inputs[:1].shape)} to {list(features.shape)}"
+        )
+    return features.shape[1]

@@ -7,7 +7,7 @@ in shapes: `row` is one decision to make (usually one a task), `action` one of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
@@ -21,6 +21,71 @@ if TYPE_CHECKING:
     from gfucb.models.gradients import WeightSketch
 
 WeightStatisticsKind: TypeAlias = "WeightSketch | GradientSquares"
+
+
+class Representation(Protocol):
+    """A map phi from inputs [n, *input] to features [n, feature].
+
+    It is a value: it returns the same features for the same inputs. A fit returns a new object
+    when it changes phi, and the object of `start` when it does not. Features that were computed
+    by an object therefore stay valid as long as the agent uses that object.
+    """
+
+    def __call__(self, inputs: Tensor, /) -> Tensor:
+        """Return the features [n, feature] of `inputs` [n, *input]."""
+
+
+@runtime_checkable
+class RepresentationClass(Protocol):
+    """Phi: the representations that a fit chooses from.
+
+    The agent asks the class, and never looks at its type. A class of your own needs these members
+    only; with `structure` "neural" its representations are `NeuralRepresentation` objects.
+    """
+
+    @property
+    def structure(self) -> str:
+        """Selects the default fit and action selector: "finite", "linear", "neural" or another.
+
+        For another structure the agent must be given both.
+        """
+
+    @property
+    def members(self) -> Sequence[Representation] | None:
+        """All representations of the class if they can be listed, otherwise None."""
+
+    @property
+    def default_refit_growth(self) -> float:
+        """The agent refits phi when the data has grown by this factor, unless told otherwise."""
+
+    def validate_inputs(self, inputs: Tensor) -> None:
+        """Raise `InvalidInputError` if the class does not accept inputs [n, *input] like these."""
+
+    def initial(
+        self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
+    ) -> Representation:
+        """Return the representation before any data, for inputs [n, *input] like these.
+
+        `generator` is the only source of randomness.
+        """
+
+    def state_of(self, representation: Representation) -> dict[str, Tensor]:
+        """Return named tensors from which `restored` builds the same representation."""
+
+    def restored(
+        self,
+        state: Mapping[str, Tensor],
+        inputs: Tensor,
+        generator: torch.Generator,
+        device: torch.device | str,
+    ) -> Representation:
+        """Return the representation with this state; the other arguments are those of `initial`."""
+
+    def fingerprint(self) -> str:
+        """Return a short string that differs between classes and is the same in every process.
+
+        An agent saves it, and refuses the state of an agent with another one.
+        """
 
 
 class LeastSquares(Protocol):

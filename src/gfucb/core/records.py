@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.features import Representation, features_of
+from gfucb.core.features import features_of
 from gfucb.core.linalg import first_best
 
 if TYPE_CHECKING:
+    from gfucb.core.protocols import Representation
     from gfucb.models import MultiheadFunction
 
 Row = Mapping[str, float | int | str]

@@ -8,14 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gfucb.bandits.gfucb import (
-    default_action_selector,
-    default_fit,
-    default_growth,
-)
-from gfucb.bandits.learner import as_class
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.protocols import ActionSelector, LeastSquares, SquaredRadius
+from gfucb.core.protocols import (
+    ActionSelector,
+    LeastSquares,
+    RepresentationClass,
+    SquaredRadius,
+)
 from gfucb.core.random import random_stream
 from gfucb.core.records import ActionSets, Decision, Row
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
@@ -35,13 +34,9 @@ from gfucb.episodic.settings import (
 )
 from gfucb.episodic.shared_fit import fit_together
 from gfucb.episodic.stage_fit import FitSettings, Fitted, StageFit
-from gfucb.models import (
-    ConfidenceSet,
-    FiniteClass,
-    HeadPenalty,
-    RepresentationClass,
-    features_of,
-)
+from gfucb.estimation.defaults import default_fit
+from gfucb.exploration.defaults import default_action_selector
+from gfucb.models import ConfidenceSet, HeadPenalty, as_representation_class, features_of
 
 
 class EpisodicGFUCB:
@@ -112,7 +107,7 @@ class EpisodicGFUCB:
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.horizon = validate_count(horizon, "horizon")
-        self.representation_class = as_class(representation)
+        self.representation_class = as_representation_class(representation)
         self.value_range, self.reward_range = validate_ranges(value_range, reward_range)
         self.squared_radius = squared_radius or default_stage_radius(self.value_range)
         solver = action_selector or default_action_selector(self.representation_class)
@@ -129,7 +124,11 @@ class EpisodicGFUCB:
             offset=default_offset(self.value_range)
             if offset is None
             else validate_number(offset, "offset"),
-            refit_growth=default_growth(self.representation_class, refit_growth),
+            refit_growth=(
+                self.representation_class.default_refit_growth
+                if refit_growth is None
+                else refit_growth
+            ),
             next_targets=next_targets,
             reward_weight=reward_weight,
             warm_start=warm_start,
@@ -236,7 +235,7 @@ class EpisodicGFUCB:
         self, stage: int, targets: Floats, example: Tensor, fitted: Fitted
     ) -> StagePlan:
         """F_h of line 8, and what the backup wants to know of it."""
-        known, penalty = self.representation_class, self.settings_of_fits.penalty
+        penalty = self.settings_of_fits.penalty
         center = fitted.center
         confidence_set = ConfidenceSet(
             center,
@@ -244,7 +243,7 @@ class EpisodicGFUCB:
             self._radius(stage, targets),
             ridge=penalty.ridge,
             head_norm_bound=penalty.norm_bound,
-            members=known.members if isinstance(known, FiniteClass) else [center.representation],
+            members=self.representation_class.members or [center.representation],
             center_statistics=fitted.statistics,
         )
         plan = StagePlan(

@@ -9,8 +9,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from gfucb.bandits.learner import Learner
-from gfucb.core.protocols import LeastSquares
+from gfucb.core.protocols import LeastSquares, Representation, RepresentationClass
 from gfucb.core.random import random_stream
 from gfucb.episodic.auxiliary_targets import AuxiliaryTargets
 from gfucb.episodic.buffer import Floats, StageBuffer
@@ -19,18 +18,16 @@ from gfucb.estimation import Exhaustive
 from gfucb.estimation.held_out import held_out_error
 from gfucb.models import (
     ConfidenceSet,
-    FiniteClass,
     HeadEllipsoid,
     HeadPenalty,
     HeadStatistics,
-    LinearRepresentation,
     MultiheadFunction,
     MultitaskDataset,
-    NeuralRepresentation,
-    Representation,
-    RepresentationClass,
     features_of,
+    prior_function,
 )
+
+REPRESENTATION_PREFIX = "fit.representation."
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ class FitSettings:
     """
 
     num_tasks: int
-    representation_class: RepresentationClass | None
+    representation_class: RepresentationClass
     fit: LeastSquares
     penalty: HeadPenalty
     offset: float
@@ -59,10 +56,8 @@ class FitSettings:
     @cached_property
     def member_features(self) -> MemberFeatures | None:
         """Features of all members of a finite class of several."""
-        known = self.representation_class
-        if isinstance(known, FiniteClass) and len(known.members) > 1:
-            return MemberFeatures(known.members)
-        return None
+        members = self.representation_class.members
+        return MemberFeatures(members) if members is not None and len(members) > 1 else None
 
     @property
     def has_auxiliary_targets(self) -> bool:
@@ -73,17 +68,27 @@ class FitSettings:
         """Those of stages that share a representation."""
         return AuxiliaryTargets.of(buffers, self.next_targets, self.reward_weight)
 
-    def learner(self, seed: int) -> Learner:
-        """A bandit learner with the same settings: it knows how representations begin."""
-        return Learner(
+    @property
+    def has_one_representation(self) -> bool:
+        """Whether the class has a single member, so that there is nothing to fit but heads."""
+        members = self.representation_class.members
+        return members is not None and len(members) == 1
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether the fit is exact over a finite class, which needs counted samples only."""
+        is_exact = isinstance(self.fit, Exhaustive) and self.penalty.norm_bound is None
+        return is_exact and self.member_features is not None
+
+    def prior(self, inputs: Tensor, seed: int) -> MultiheadFunction:
+        """The initial representation with zero heads, for inputs like these [n, *input]."""
+        return prior_function(
+            self.representation_class,
+            inputs,
             num_tasks=self.num_tasks,
-            representation_class=self.representation_class,
-            fit=self.fit,
-            penalty=self.penalty,
             offset=self.offset,
             value_range=None,
-            refit_growth=max(1.0, self.refit_growth),
-            seed=seed,
+            generator=random_stream(seed, "network"),
             device="cpu",
         )
 
@@ -119,25 +124,18 @@ class StageFit:
 
     def __call__(self, memory: StageBuffer, targets: Floats, squared_radius: float) -> Fitted:
         """The fit to targets [sample] and the set around it, phi fitted anew if that is due."""
-        known = self.settings.representation_class
-        if isinstance(known, FiniteClass) and self._counts_suffice(known):
-            stage = self._finite_stage(known, memory, targets)
+        if self.settings.counts_suffice:
+            stage = self._finite_stage(memory, targets)
             if self.is_due(len(targets)):
-                self.adopt(known.members[stage.best], memory.inputs.rows)
+                assert self.settings.member_features is not None
+                self.adopt(self.settings.member_features.members[stage.best], memory.inputs.rows)
                 self.samples_at_fit, self.num_fits = len(targets), self.num_fits + 1
             return self._fitted(stage, memory, squared_radius)
         if self.is_due(len(targets)):
             self._refit(memory, targets)
         return self.with_best_heads(memory, targets, squared_radius)
 
-    def _counts_suffice(self, known: FiniteClass) -> bool:
-        """Whether the fit is the exact one, for which counted samples are enough."""
-        exact = isinstance(self.settings.fit, Exhaustive)
-        return exact and len(known.members) > 1 and self.settings.penalty.norm_bound is None
-
-    def _finite_stage(
-        self, known: FiniteClass, memory: StageBuffer, targets: Floats
-    ) -> FiniteStage:
+    def _finite_stage(self, memory: StageBuffer, targets: Floats) -> FiniteStage:
         ridge, offset = self.settings.penalty.ridge, self.settings.offset
         features = self.settings.member_features
         assert features is not None
@@ -155,8 +153,7 @@ class StageFit:
 
     def is_due(self, num_samples: int) -> bool:
         """Whether the representation is to be fitted anew."""
-        known = self.settings.representation_class
-        if isinstance(known, FiniteClass) and len(known.members) == 1:
+        if self.settings.has_one_representation:
             return False
         return num_samples >= self.settings.refit_growth * self.samples_at_fit
 
@@ -164,9 +161,9 @@ class StageFit:
         self, memory: StageBuffer, targets: Floats, squared_radius: float
     ) -> Fitted:
         """The present representation with its best heads, and the set around it."""
-        known, penalty = self.settings.representation_class, self.settings.penalty
-        if isinstance(known, FiniteClass) and self._counts_suffice(known):
-            return self._fitted(self._finite_stage(known, memory, targets), memory, squared_radius)
+        penalty, several = self.settings.penalty, self.settings.member_features
+        if self.settings.counts_suffice:
+            return self._fitted(self._finite_stage(memory, targets), memory, squared_radius)
         # Only inputs the targets speak of, and all at once: what comes later, or in jobs, could
         # be rounded otherwise, and a restored agent would differ from the one that was saved.
         inputs = memory.inputs.rows[: int(memory.played[: len(targets)].max()) + 1]
@@ -174,12 +171,12 @@ class StageFit:
         features = features_of(start.representation, inputs)
         statistics = memory.statistics(features, targets, self.settings.offset)
         center = start.with_heads(statistics.heads(penalty))
-        if isinstance(known, FiniteClass) and len(known.members) > 1:
+        if several is not None:
             # Upper values know no norm bound: they are those of a larger set.
             unbounded = ConfidenceSet(
                 center, memory.dataset(targets), squared_radius, penalty.ridge
             )
-            found = [(member, unbounded.ellipsoid(member)) for member in known.members]
+            found = [(member, unbounded.ellipsoid(member)) for member in several.members]
             return Fitted(center, statistics, [(m, e) for m, e in found if e is not None])
         factors = statistics.factors(penalty.ridge)
         only = HeadEllipsoid(center.heads, factors, squared_radius)
@@ -187,27 +184,21 @@ class StageFit:
 
     def without_data(self, example: Tensor, squared_radius: float) -> Fitted:
         """What is believed before the first sample, for inputs like `example` [1, *input]."""
-        start, known = self.start(example), self.settings.representation_class
+        start = self.start(example)
         statistics = HeadStatistics.empty(*start.heads.shape)
         factors = statistics.factors(self.settings.penalty.ridge)
         ellipsoid = HeadEllipsoid(start.heads, factors, squared_radius)
-        members = known.members if isinstance(known, FiniteClass) else [start.representation]
+        members = self.settings.representation_class.members or [start.representation]
         return Fitted(start, statistics, [(member, ellipsoid) for member in members])
 
     def start(self, inputs: Tensor) -> MultiheadFunction:
         """The present representation with heads of zero, for inputs like these [n, *input]."""
         if self._present is None:
-            self._present = self._beginning(inputs)
+            self._present = self.settings.prior(inputs, self.seed)
         return self._present
-
-    def _beginning(self, inputs: Tensor) -> MultiheadFunction:
-        return self.settings.learner(self.seed).fit_state(inputs)[0]
 
     def adopt(self, representation: Representation, example: Tensor) -> None:
         """Take a representation that was fitted elsewhere, for inputs like `example`."""
-        if isinstance(representation, LinearRepresentation):
-            # In the layout in which it will be restored: another one would be rounded otherwise.
-            representation = LinearRepresentation(representation.matrix.contiguous())
         self._present = replace(self.start(example), representation=representation)
 
     def data(
@@ -217,7 +208,7 @@ class StageFit:
 
         `further` are those of all stages that share the representation.
         """
-        if isinstance(self.settings.representation_class, FiniteClass):
+        if self.settings.representation_class.members is not None:
             return memory.dataset(targets)
         # Every distinct input counts once for phi: the few samples of a state just found are not
         # drowned by the many of one that is known. Heads count every sample.
@@ -239,7 +230,7 @@ class StageFit:
         the representation there is: by bad luck it may not.
         """
         settings, present = self.settings, self.start(example)
-        start = present if settings.warm_start else self._beginning(example)
+        start = present if settings.warm_start else settings.prior(example, self.seed)
         heads = start.heads.new_zeros(data.num_tasks, start.heads.shape[1])
         generator = random_stream(self.seed, "fit", self.num_fits)
         found = settings.fit(data, start.with_heads(heads), settings.penalty, generator)
@@ -253,16 +244,9 @@ class StageFit:
     def state(self) -> dict[str, Tensor]:
         """Counters and representation as named tensors."""
         tensors = {"fit.counters": torch.tensor([self.num_fits, self.samples_at_fit])}
-        known = self.settings.representation_class
-        representation = None if self._present is None else self._present.representation
-        if isinstance(known, FiniteClass) and representation is not None:
-            index = next(i for i, member in enumerate(known.members) if member is representation)
-            tensors["fit.member"] = torch.tensor(index)
-        elif isinstance(representation, NeuralRepresentation):
-            module = representation.module.state_dict()
-            tensors |= {f"fit.module.{name}": tensor for name, tensor in module.items()}
-        elif isinstance(representation, LinearRepresentation):
-            tensors["fit.matrix"] = representation.matrix
+        if self._present is not None:
+            saved = self.settings.representation_class.state_of(self._present.representation)
+            tensors |= {f"{REPRESENTATION_PREFIX}{name}": t for name, t in saved.items()}
         return tensors
 
     def load_state(self, state: dict[str, Tensor], inputs: Tensor | None) -> None:
@@ -271,13 +255,9 @@ class StageFit:
         self._present = None
         if inputs is None:
             return
-        first, known = self.start(inputs).representation, self.settings.representation_class
-        if isinstance(known, FiniteClass):
-            first = known.members[int(state["fit.member"])]
-        elif isinstance(first, LinearRepresentation):
-            first = LinearRepresentation(state["fit.matrix"])
-        elif isinstance(first, NeuralRepresentation):
-            prefix = "fit.module."
-            names = [name for name in state if name.startswith(prefix)]
-            first.module.load_state_dict({n.removeprefix(prefix): state[n] for n in names})
-        self._present = replace(self.start(inputs), representation=first)
+        names = [name for name in state if name.startswith(REPRESENTATION_PREFIX)]
+        saved = {name.removeprefix(REPRESENTATION_PREFIX): state[name] for name in names}
+        representation = self.settings.representation_class.restored(
+            saved, inputs, random_stream(self.seed, "network"), "cpu"
+        )
+        self._present = replace(self.start(inputs), representation=representation)

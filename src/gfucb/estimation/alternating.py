@@ -11,7 +11,6 @@ from gfucb.estimation.profile import best_on, penalised_error
 from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
-    LinearClass,
     LinearRepresentation,
     MultiheadFunction,
     MultitaskDataset,
@@ -28,7 +27,6 @@ class Alternating:
     own ridge solutions. One iteration costs a solve of size (feature_dim input_dim).
     """
 
-    representation_class: LinearClass
     iterations: int = 100
     tolerance: float = 1e-10
     """Stop when an iteration lowers the error by less than this fraction of it."""
@@ -44,12 +42,11 @@ class Alternating:
         statistics = HeadStatistics.of(
             flat_inputs(data.inputs), data.tasks, data.targets - start.offset, data.num_tasks
         )
-        spectral = leading_directions(
-            statistics.heads(penalty), self.representation_class.feature_dim
-        )
-        starts = [best_on(LinearRepresentation(spectral), data, start, penalty)]
-        if isinstance(start.representation, LinearRepresentation):
-            starts.append(best_on(start.representation, data, start, penalty))
+        spectral = leading_directions(statistics.heads(penalty), start.heads.shape[1])
+        starts = [
+            best_on(representation, data, start, penalty)
+            for representation in (LinearRepresentation(spectral), start.representation)
+        ]
         fits = [self._descend(begin, data, statistics, penalty) for begin in starts]
         return min(fits, key=lambda fit: penalised_error(fit, data, penalty))
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import torch
 
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import RepresentationClass
 from gfucb.estimation.profile import best_on, penalised_error
-from gfucb.models import FiniteClass, HeadPenalty, MultiheadFunction, MultitaskDataset
+from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,14 @@ class Exhaustive:
     Costs one pass over the data and M solves of size k for each member.
     """
 
-    representation_class: FiniteClass
+    representation_class: RepresentationClass
+
+    def __post_init__(self) -> None:
+        if not self.representation_class.members:
+            raise InvalidInputError(
+                "an exhaustive fit needs a class whose representations can be listed, "
+                f"got {self.representation_class!r}"
+            )
 
     def __call__(
         self,
@@ -28,6 +37,7 @@ class Exhaustive:
     ) -> MultiheadFunction:
         """Fit every member and return the best function."""
         fits = [
-            best_on(member, data, start, penalty) for member in self.representation_class.members
+            best_on(member, data, start, penalty)
+            for member in self.representation_class.members or ()
         ]
         return min(fits, key=lambda fit: penalised_error(fit, data, penalty))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
@@ -14,6 +13,7 @@ from gfucb.models import (
     Representation,
     features_of,
 )
+from gfucb.models.representations import as_network
 
 
 def best_on(
@@ -32,12 +32,7 @@ def best_on(
 
 def trainable_copy(start: MultiheadFunction) -> NeuralRepresentation:
     """The network of `start`, with parameters of its own."""
-    if not isinstance(start.representation, NeuralRepresentation):
-        raise InvalidInputError(
-            "a fit by gradients needs a NeuralRepresentation to train, "
-            f"got {type(start.representation).__name__}"
-        )
-    return start.representation.copy()
+    return as_network(start.representation).copy()
 
 
 def squared_error(function: MultiheadFunction, data: MultitaskDataset) -> float:

@@ -1,23 +1,27 @@
-"""The function space: what can be believed about the tasks."""
+"""The function space: representations, heads, data, and the confidence set."""
 
+from gfucb.core.protocols import Representation, RepresentationClass
+from gfucb.models.classes import (
+    DefaultNetworkClass,
+    FiniteClass,
+    LinearClass,
+    NeuralClass,
+    as_representation_class,
+)
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
-from gfucb.models.multihead import MultiheadFunction, features_of
+from gfucb.models.multihead import MultiheadFunction, features_of, prior_function
 from gfucb.models.nn.networks import FourierFeatures
 from gfucb.models.representations import (
-    FiniteClass,
     IdentityRepresentation,
-    LinearClass,
     LinearRepresentation,
-    NeuralClass,
     NeuralRepresentation,
-    Representation,
-    RepresentationClass,
 )
 
 __all__ = [
     "ConfidenceSet",
+    "DefaultNetworkClass",
     "FiniteClass",
     "FourierFeatures",
     "HeadEllipsoid",
@@ -32,5 +36,7 @@ __all__ = [
     "NeuralRepresentation",
     "Representation",
     "RepresentationClass",
+    "as_representation_class",
     "features_of",
+    "prior_function",
 ]

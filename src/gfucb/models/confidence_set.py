@@ -11,13 +11,13 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import cholesky_solve, task_sums
+from gfucb.core.protocols import Representation
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.diagonal_gram import WeightStatistics
 from gfucb.models.gradients import WeightSketch
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.models.multihead import MultiheadFunction, features_of
-from gfucb.models.representations import Representation
 from gfucb.models.tangents import Arrowhead, TangentStatistics
 
 # Sums of squares are trusted to this share of their size.

@@ -13,6 +13,7 @@ from gfucb.core.random import random_stream
 from gfucb.models.multihead import MultiheadFunction
 from gfucb.models.representations import (
     NeuralRepresentation,
+    as_network,
     module_dtype,
     normalise,
     readable,
@@ -24,12 +25,7 @@ GRADIENT_CHUNK = 32_000_000
 
 def network_of(function: MultiheadFunction) -> NeuralRepresentation:
     """The representation of `function`, which must be a network."""
-    if not isinstance(function.representation, NeuralRepresentation):
-        raise InvalidInputError(
-            "gradients in the weights need a NeuralRepresentation, "
-            f"got {type(function.representation).__name__}; use LastLayer or ExactFinite"
-        )
-    return function.representation
+    return as_network(function.representation)
 
 
 def weight_gradients(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
-from gfucb.core.features import Representation, features_of
+from gfucb.core.features import feature_dim_of, features_of
+from gfucb.core.protocols import Representation, RepresentationClass
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,3 +53,25 @@ class MultiheadFunction:
     def with_heads(self, heads: Tensor) -> MultiheadFunction:
         """The function on the same representation with other heads [task, feature]."""
         return replace(self, heads=heads)
+
+
+def prior_function(
+    representation_class: RepresentationClass,
+    inputs: Tensor,
+    *,
+    num_tasks: int,
+    offset: float,
+    value_range: tuple[float, float] | None,
+    generator: torch.Generator,
+    device: torch.device | str,
+) -> MultiheadFunction:
+    """The function before any data: the initial representation of the class with zero heads.
+
+    `inputs` [n, *input] give the shape and type of all inputs to come; `generator` draws the
+    initial weights.
+    """
+    representation_class.validate_inputs(inputs)
+    representation = representation_class.initial(inputs, generator, device)
+    feature_dim = feature_dim_of(representation, inputs)
+    heads = torch.zeros(num_tasks, feature_dim, dtype=torch.float64, device=device)
+    return MultiheadFunction(representation, heads, offset, value_range)

@@ -1,10 +1,8 @@
-"""Representations phi: inputs [n, *input] -> features [n, feature], and the classes Phi of them."""
+"""Representations phi: maps from inputs [n, *input] to features [n, feature]."""
 
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,20 +10,22 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.features import Representation
+from gfucb.core.protocols import Representation
 
 Normalisation = Literal["none", "l2", "simplex"]
 SMALLEST_NORM = 1e-6
 
 
 def readable(inputs: Tensor, dtype: torch.dtype) -> Tensor:
-    """Inputs as a network reads them: images of bytes in [0, 1], floats in `dtype`.
+    """Inputs in the form a network reads: bytes as images in [0, 1], floats in `dtype`.
 
-    Other integers are left alone: they are indices, for example of an embedding.
+    Other integers are not converted: they are indices, for example of an embedding. The result
+    never shares memory with `inputs`, so a module that writes into its input cannot change
+    stored data.
     """
     if inputs.dtype == torch.uint8:
         return inputs.to(dtype) / 255
-    return inputs.to(dtype) if inputs.is_floating_point() else inputs
+    return inputs.to(dtype, copy=True) if inputs.is_floating_point() else inputs.clone()
 
 
 def flat_inputs(inputs: Tensor) -> Tensor:
@@ -33,15 +33,24 @@ def flat_inputs(inputs: Tensor) -> Tensor:
     return readable(inputs, torch.float64).to(torch.float64).flatten(1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearRepresentation:
     """phi(x) = B x, on the flattened input."""
 
     matrix: Tensor  # [feature, input], float64
 
+    def __post_init__(self) -> None:
+        # The layout of a restored matrix: in another one products round differently, and a
+        # restored agent would not continue to the last bit.
+        object.__setattr__(self, "matrix", self.matrix.contiguous())
+
     def __call__(self, inputs: Tensor) -> Tensor:
         """Features [n, feature] of inputs [n, *input]."""
         return flat_inputs(inputs) @ self.matrix.T
+
+    def __repr__(self) -> str:
+        feature_dim, input_dim = self.matrix.shape
+        return f"LinearRepresentation({input_dim} inputs -> {feature_dim} features)"
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,8 @@ class IdentityRepresentation:
 class NeuralRepresentation:
     """phi(x) = normalise(module(x)).
 
-    `l2` divides by max(|z|, 1e-6), so that a dead output stays zero and its gradient finite;
-    `simplex` is the softmax: features are then non-negative and sum to one.
+    `l2` divides by max(|z|, 1e-6), so a zero output stays zero and its gradient is finite;
+    `simplex` is the softmax: features are non-negative and sum to one.
     """
 
     module: nn.Module
@@ -71,12 +80,31 @@ class NeuralRepresentation:
         )
 
     def copy(self) -> NeuralRepresentation:
-        """The same function with parameters of its own, in evaluation mode."""
+        """The same function with its own parameters, in evaluation mode."""
         return NeuralRepresentation(copy.deepcopy(self.module).eval(), self.normalisation)
+
+    def __repr__(self) -> str:
+        weights = sum(p.numel() for p in self.module.parameters())
+        name = type(self.module).__name__
+        return f"NeuralRepresentation({name} with {weights} weights, {self.normalisation!r})"
+
+
+def as_network(representation: Representation) -> NeuralRepresentation:
+    """`representation`, for methods that need gradients in its weights; others are refused."""
+    if not isinstance(representation, NeuralRepresentation):
+        raise InvalidInputError(
+            "gradients in the weights need a NeuralRepresentation, "
+            f"got {type(representation).__name__}; use the default fit of the class, and "
+            "LastLayer or ExactFinite to select actions"
+        )
+    return representation
 
 
 def train_on(module: nn.Module, num_rows: int) -> None:
-    """Put `module` in training mode for a batch; one row has no batch statistics to learn."""
+    """Put `module` in training mode for a batch of `num_rows`.
+
+    Batch normalisation stays in evaluation mode for one row, which has no batch statistics.
+    """
     module.train()
     if num_rows == 1:
         for layer in module.modules():
@@ -91,7 +119,7 @@ def module_dtype(module: nn.Module) -> torch.dtype:
 
 
 def normalise(features: Tensor, how: Normalisation) -> Tensor:
-    """Put features [n, feature] on the unit ball (`l2`) or the simplex, or leave them."""
+    """Project features [n, feature] to the unit sphere (`l2`) or the simplex, or do nothing."""
     if how == "l2":
         # The clamp is inside the root: sqrt has no finite gradient at zero.
         squared_norms = features.square().sum(-1, keepdim=True).clamp_min(SMALLEST_NORM**2)
@@ -101,70 +129,3 @@ def normalise(features: Tensor, how: Normalisation) -> Tensor:
     if how != "none":
         raise InvalidInputError(f"normalisation must be 'none', 'l2' or 'simplex', got {how!r}")
     return features
-
-
-@dataclass(frozen=True)
-class FiniteClass:
-    """Phi = a list of known representations, one of which is to be found.
-
-    Args:
-        members: the representations, each [n, *input] -> [n, feature], all with the same number
-            of features.
-    """
-
-    members: Sequence[Representation]
-
-    def __post_init__(self) -> None:
-        if not self.members:
-            raise InvalidInputError("a finite class needs at least one representation, got none")
-
-    def log_covering_number(self, scale: float) -> float:
-        """Log N(Phi, scale): the class covers itself at every scale."""
-        return math.log(len(self.members))
-
-
-@dataclass(frozen=True)
-class LinearClass:
-    """Phi = { x -> B x : B with orthonormal rows }, B of shape [feature, input].
-
-    Orthonormal rows lose nothing: the heads absorb any invertible map of the features.
-    """
-
-    input_dim: int
-    feature_dim: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.feature_dim <= self.input_dim:
-            raise InvalidInputError(
-                "a linear class needs 1 <= feature_dim <= input_dim, "
-                f"got feature_dim={self.feature_dim}, input_dim={self.input_dim}"
-            )
-
-    def log_covering_number(self, scale: float) -> float:
-        """Log N(Phi, scale) <= k d log(1 + 2 sqrt(k) / scale), for inputs in the unit ball.
-
-        The volume bound for a ball of radius |B|_F <= sqrt(k) in k d dimensions.
-        """
-        return (
-            self.feature_dim * self.input_dim * math.log1p(2 * math.sqrt(self.feature_dim) / scale)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class NeuralClass:
-    """Phi = { module with any parameters }, started from the parameters it came with.
-
-    Args:
-        module: any torch module [n, *input] -> [n, feature]; it is copied, never changed.
-        normalisation: what is done to its output, see `NeuralRepresentation`.
-    """
-
-    module: nn.Module
-    normalisation: Normalisation = "none"
-
-    def start(self) -> NeuralRepresentation:
-        """A representation to begin a fit from, with parameters of its own."""
-        return NeuralRepresentation(self.module, self.normalisation).copy()
-
-
-RepresentationClass = FiniteClass | LinearClass | NeuralClass

@@ -13,7 +13,6 @@ from gfucb.bandits import GFUCB
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.core.records import BanditRound
 from gfucb.environments import SyntheticBandit
-from gfucb.models import FiniteClass
 from gfucb.runs.bandit_agents import make_agent
 from gfucb.runs.config import RunConfig, make_environment
 from gfucb.runs.single import load_config
@@ -198,11 +197,11 @@ def theory_problem(environment: SyntheticBandit, config: RunConfig) -> TheoryPro
     """The environment as the theory sees it."""
     known = environment.representation_class
     return TheoryProblem(
-        kind="finite" if isinstance(known, FiniteClass) else "linear",
+        kind=known.structure,
         num_tasks=environment.num_tasks,
         feature_dim=environment.truth.heads.shape[1],
         num_rounds=config.num_rounds,
-        num_representations=len(known.members) if isinstance(known, FiniteClass) else 1,
+        num_representations=len(known.members or [known]),
         input_dim=environment.input_dim,
         noise_scale=environment.noise_scale,
         ridge=config.agent.ridge,

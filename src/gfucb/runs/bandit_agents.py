@@ -27,7 +27,7 @@ from gfucb.core.random import random_stream
 from gfucb.environments import ImageBandit, SyntheticBandit
 from gfucb.estimation import AdamFit, CalibratedRadius, LogRadius, ScaledRadius, VariableProjection
 from gfucb.exploration import Certified, FineTuning, GradientBonus, LastLayer, Linearised
-from gfucb.models import FiniteClass, NeuralClass
+from gfucb.models import NeuralClass
 from gfucb.models.nn.networks import paper_network
 from gfucb.runs.config import AgentConfig
 from gfucb.theory.lemma_radii import CorrectedRadius, PrintedRadius
@@ -95,8 +95,8 @@ def _lemma_1_radius(config: AgentConfig, environment: BanditEnvironment) -> Squa
             "for synthetic environments only; use --environment.kind finite or linear, or another radius"
         )
     known = environment.representation_class
-    # A finite class covers itself, so nothing is lost to a scale.
-    scale = 0.0 if isinstance(known, FiniteClass) else COVER_SCALE
+    # A class that can be listed covers itself, at scale zero.
+    scale = COVER_SCALE if known.members is None else 0.0
     sizes = (environment.num_tasks, environment.truth.heads.shape[1])
     log_number = known.log_covering_number(scale)
     if config.radius == "printed":

@@ -20,10 +20,9 @@ from gfucb.episodic import (
     randomised_lsvi,
 )
 from gfucb.estimation import ConstantRadius, VariableProjection
-from gfucb.models import FiniteClass, IdentityRepresentation, NeuralClass
+from gfucb.models import FiniteClass, IdentityRepresentation, NeuralClass, RepresentationClass
 from gfucb.models.nn.actionwise import actionwise_network
 from gfucb.models.nn.networks import default_network
-from gfucb.models.representations import RepresentationClass
 
 
 @dataclass(frozen=True)
