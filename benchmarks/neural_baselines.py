@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig
+from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig
 from gfucb.runs.files import read_json, write_json, write_text
 from gfucb.runs.provenance import current_provenance
 from gfucb.runs.single import run_to_end
@@ -42,7 +42,7 @@ SCALES: dict[str, tuple[float, ...]] = {
     "epsilon": (0.003, 0.01, 0.03, 0.1),
     "alpha": (0.03, 0.1, 0.3, 1.0),
 }
-"""The one scale a method has, by its name in AgentConfig, and the values tried."""
+"""The one scale a method has, by its name in BanditAgentConfig, and the values tried."""
 
 SCALE_OF: dict[str, str | None] = {
     "gfucb": "radius_scale",
@@ -76,9 +76,9 @@ class Setting:
         """The name in directories and tables."""
         return f"M={self.num_tasks},T={self.num_rounds}"
 
-    def config(self, agent: AgentConfig, seed: int) -> RunConfig:
+    def config(self, agent: BanditAgentConfig, seed: int) -> RunConfig:
         """8x8 digits, ten iid images, uniform reward maps, noise 0.1."""
-        return RunConfig(EnvironmentConfig(num_tasks=self.num_tasks), agent, self.num_rounds, seed)
+        return RunConfig(ImageBanditConfig(num_tasks=self.num_tasks), agent, self.num_rounds, seed)
 
 
 SETTINGS = (Setting(10, 200), Setting(30, 400))
@@ -93,11 +93,11 @@ class Trial:
     value: float | None
 
     @property
-    def agent(self) -> AgentConfig:
+    def agent(self) -> BanditAgentConfig:
         """The settings of the agent."""
         scale = SCALE_OF[self.method]
         changes: dict[str, Any] = {scale: self.value} if scale else {}
-        return AgentConfig(name=self.method, **changes)
+        return BanditAgentConfig(name=self.method, **changes)
 
     def directory(self, seed: int) -> Path:
         """The directory of the run on a seed."""
@@ -184,7 +184,7 @@ def write(tuning_seeds: int, report_seeds: int) -> None:
     """Write the json from the runs, and the page from the json."""
     settings = {
         setting.name: {
-            "environment": dataclasses.asdict(EnvironmentConfig(num_tasks=setting.num_tasks)),
+            "environment": dataclasses.asdict(ImageBanditConfig(num_tasks=setting.num_tasks)),
             "num_rounds": setting.num_rounds,
             "methods": lines,
         }

@@ -110,8 +110,8 @@ def play_alone(
         return
     begun = time.perf_counter()
     bandit, agent = environment.bandit(images, tasks, seed), ALONE[name](tasks, seed)
-    reads_truth = name.startswith("oracle")
-    last = list(play(agent, bandit, num_rounds=rounds, reads_truth=reads_truth))[-1]
+    uses_true_features = name.startswith("oracle")
+    last = list(play(agent, bandit, num_rounds=rounds, uses_true_features=uses_true_features))[-1]
     write(rows, [[*key, last["cumulative_regret"], time.perf_counter() - begun]])
 
 

@@ -7,7 +7,7 @@ SMALL = ["--environment.num-tasks", "2", "--environment.num-actions", "3", "--nu
 QUICK = ["--agent.fit-steps", "2"]
 
 
-def test_without_words_the_overview_teaches(capsys):
+def test_the_overview_explains_the_commands(capsys):
     main([])
     text = capsys.readouterr().out
     for word in ("gfucb compare", "gfucb run", "gfucb report", "--preset", "--out"):
@@ -17,12 +17,29 @@ def test_without_words_the_overview_teaches(capsys):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("run", ["rows.csv", "--agent.name", "--environment.num-tasks", "presets: demo"]),
-        ("compare", ["same seeds", "--agents", "--seeds", "95% interval", "presets: demo"]),
+        (
+            "run",
+            [
+                "rows.csv",
+                "--agent.name",
+                "--environment.num-tasks",
+                "lists the presets",
+            ],
+        ),
+        (
+            "compare",
+            [
+                "same seeds",
+                "--agents",
+                "--seeds",
+                "95% interval",
+                "lists the presets",
+            ],
+        ),
         ("report", ["self-contained HTML page", "A directory that"]),
-        ("bench", ["every figure a ratio", "--quick", "--data-dir", "--late-rounds", "--json"]),
+        ("bench", ["each as a ratio", "--quick", "--data-dir", "--late-rounds", "--json"]),
         ("fetch-mnist", ["checksums", "--data-dir"]),
-        ("presets", ["presets and the agents"]),
+        ("presets", ["presets, environments, agents"]),
     ],
 )
 def test_every_command_explains_itself(command, words, capsys):
@@ -49,7 +66,7 @@ def test_run_writes_rows_and_says_where(tmp_path, capsys):
 
 def test_compare_prints_the_table_draws_the_figure_and_report_makes_the_page(tmp_path, capsys):
     out = str(tmp_path / "runs")
-    agents = ["--agents", "gfucb", "uniform", "--seeds", "0", "1", "--jobs", "1"]
+    agents = ["--agents", "gfucb", "uniform", "--seeds", "0", "1", "--processes", "1"]
     main(["compare", "--preset", "demo", "--out", out, *agents, *SMALL, *QUICK])
     printed = capsys.readouterr().out
     for word in ("GFUCB", "uniform", "versus GFUCB", "seconds", "regret"):
@@ -62,7 +79,7 @@ def test_compare_prints_the_table_draws_the_figure_and_report_makes_the_page(tmp
     assert "GFUCB" in capsys.readouterr().out
 
 
-def test_a_path_that_cannot_be_a_folder_is_named(tmp_path, capsys):
+def test_a_path_that_cannot_be_a_directory_is_named(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit):
         main(["run", "--out", str(tmp_path / "file" / "run"), *SMALL, "--agent.name", "uniform"])
@@ -94,14 +111,26 @@ def test_presets_lists_presets_and_agents(capsys):
             ["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"],
             "no directory nowhere",
         ),
-        (["compare", "--jobs", "0", "--out", "x"], "processes must be at least 1"),
+        (["compare", "--processes", "0", "--out", "x"], "processes must be at least 1"),
         (["compare", "--seeds", "1", "1", "--out", "x"], "seeds must be given, each once"),
         (
-            ["run", "--environment.kind", "finite", "--environment.feature-dim", "0", "--out", "x"],
+            ["run", "--environment.name", "finite", "--environment.feature-dim", "0", "--out", "x"],
             "at least 1",
         ),
         (["report", "nowhere"], "there is no directory nowhere"),
-        (["report", "x", "--preset", "demo"], "takes no --preset"),
+        (["report", "x", "--preset", "demo"], "Unrecognized options: --preset"),
+        (["run", "--environment.name", "casino", "--out", "x"], "unknown environment 'casino'"),
+        (["run", "--agent.fit", "sgd", "--out", "x"], "unknown fit 'sgd'; the known ones"),
+        (
+            ["run", "--agent.action-selector", "best", "--out", "x"],
+            "unknown action selector 'best'; the known ones",
+        ),
+        (
+            ["compare", "--preset", "lock", "--agents", "linucb", "--out", "x"],
+            "agents for episodic environments are",
+        ),
+        (["compare", "--agent.name", "gfucb", "--out", "x"], "Unrecognized options: --agent.name"),
+        (["run", "--plugin", "nowhere.py", "--out", "x"], "there is no plugin file"),
     ],
 )
 def test_mistakes_get_a_sentence_and_leave_nothing_behind(

@@ -11,9 +11,7 @@ import pytest
 
 import gfucb
 from gfucb.cli.main import main, parse
-from gfucb.runs.config import AgentConfig, EnvironmentConfig
-from gfucb.runs.episodic_agents import EpisodicAgentConfig
-from gfucb.runs.episodic_config import EpisodicEnvironmentConfig
+from gfucb.runs import AGENTS, ENVIRONMENTS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gfucb"
@@ -24,7 +22,7 @@ SLOW_CODE = {"docs/explanation/cost.md", "docs/explanation/theory.md"}
 # Flags that make a command small. Later flags override earlier ones.
 SMALL = {
     "run": ["--num-rounds", "2"],
-    "compare": ["--num-rounds", "2", "--seeds", "0", "--jobs", "1"],
+    "compare": ["--num-rounds", "2", "--seeds", "0", "--processes", "1"],
     "reproduce": ["--quick"],
     "bench": ["--quick"],
 }
@@ -201,12 +199,15 @@ def test_the_api_page_lists_every_public_name_with_its_arguments():
             assert listed[name] == arguments, f"the arguments of {name} are: {arguments}"
 
 
-@pytest.mark.parametrize(
-    "config", [EnvironmentConfig, AgentConfig, EpisodicEnvironmentConfig, EpisodicAgentConfig]
-)
+CONFIGS = {entry.config for entry in (*ENVIRONMENTS.values(), *AGENTS.values())}
+
+
+@pytest.mark.parametrize("config", sorted(CONFIGS, key=lambda config: config.__name__))
 def test_the_settings_page_lists_every_setting_with_its_default(config):
     text = (ROOT / "docs" / "reference" / "settings.md").read_text()
-    listed = {row[0].strip("`"): row[1].strip("`") for row in table_rows(text, config.__name__)}
+    listed = {
+        row[0].strip("`"): row[1].strip("`") for row in table_rows(text, f"`{config.__name__}`")
+    }
     expected = {field.name: str(field.default) for field in fields(config)}
     assert listed == {name: "none" if d == "None" else d for name, d in expected.items()}
 

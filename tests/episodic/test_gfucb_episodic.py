@@ -179,8 +179,8 @@ def test_a_known_representation_makes_tasks_strangers():
     alone = gfucb.episodic.IndependentEpisodicAgents(
         3, lambda seed: gfucb.episodic.lsvi_ucb(1, 2, replan="every")
     )
-    one = list(play(together, environment, num_rounds=12, reads_truth=True))
-    other = list(play(alone, environment, num_rounds=12, reads_truth=True))
+    one = list(play(together, environment, num_rounds=12, uses_true_features=True))
+    other = list(play(alone, environment, num_rounds=12, uses_true_features=True))
     assert [r["regret"] for r in one] == pytest.approx([r["regret"] for r in other])
 
 
@@ -291,9 +291,7 @@ def test_the_default_is_optimistic_on_the_lock_and_the_printed_one_is_not():
     violations = {}
     for backup in ("pointwise", "literal"):
         environment = tabular_lock(horizon=8, seed=3)
-        rows = play(
-            gfucb.episodic.lsvi_ucb(1, 8, backup=backup), environment, num_rounds=200
-        )
+        rows = play(gfucb.episodic.lsvi_ucb(1, 8, backup=backup), environment, num_rounds=200)
         violations[backup] = np.mean([row["optimism_violations"] for row in rows])
     assert violations["pointwise"] == 0
     assert violations["literal"] > 0.5

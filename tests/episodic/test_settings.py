@@ -16,7 +16,7 @@ from gfucb.episodic.settings import (
     validate_auxiliary_targets,
 )
 from gfucb.models import FiniteClass, IdentityRepresentation
-from gfucb.runs.episodic_agents import EpisodicAgentConfig, make_episodic_agent
+from gfucb.runs import EpisodicAgentConfig, make_agent
 
 NAN = math.nan
 ONE_HOT = FiniteClass([IdentityRepresentation()])
@@ -78,7 +78,7 @@ def test_ranges_that_agree_pass():
 def test_what_the_command_line_says_is_checked(name, change, error, message):
     config = replace(EpisodicAgentConfig(name=name), **change)
     with pytest.raises(error, match=message):
-        make_episodic_agent(config, tabular_lock(horizon=2), 0)
+        make_agent(config, tabular_lock(horizon=2), 0)
 
 
 def test_the_default_offset():
@@ -97,7 +97,7 @@ def test_untried_pairs_hope_for_the_top_of_the_range(low):
         reward_range=(low, low + 5.0),
         value_range=(low, low + 5.0),
     )
-    agent = make_episodic_agent(EpisodicAgentConfig(), environment, 0)
+    agent = make_agent(EpisodicAgentConfig(), environment, 0)
     candidates = environment.episode(1).offered()[1]
     agent.plan(candidates)
     bonus_scale = agent.decide(0, candidates).optimistic_values

@@ -7,9 +7,11 @@ import gfucb
 from gfucb.cli.main import main
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.runs import (
-    AgentConfig,
-    EnvironmentConfig,
+    BanditAgentConfig,
+    FiniteBanditConfig,
+    ImageBanditConfig,
     RunConfig,
+    SyntheticBanditConfig,
     make_agent,
     make_environment,
     play,
@@ -18,16 +20,17 @@ from gfucb.runs import (
 from gfucb.runs.audit import Coverage, audit_run, replay
 from gfucb.runs.single import load_config
 
-SMALL = EnvironmentConfig(
-    kind="finite",
+SMALL = FiniteBanditConfig(
     num_tasks=2,
     num_actions=3,
     input_dim=3,
     num_representations=3,
     noise_scale=0.5,
 )
-LINEAR = replace(SMALL, kind="linear", feature_dim=1)
-THEORY = AgentConfig(radius="corrected", ridge=0.1)
+LINEAR = SyntheticBanditConfig(
+    num_tasks=2, num_actions=3, input_dim=3, feature_dim=1, noise_scale=0.5
+)
+THEORY = BanditAgentConfig(radius="corrected", ridge=0.1)
 NUM_RUNS, NUM_ROUNDS, FAILURE_PROBABILITY = 1000, 4, 0.05
 
 
@@ -67,7 +70,7 @@ def test_the_bound_for_a_known_representation_is_kept_where_it_says_something():
         assert audit.repaired_bound < audit.trivial_bound
         assert audit.regret <= audit.repaired_bound
         assert audit.misses == 0 and audit.beyond_width == 0
-    loss = RunConfig(KNOWN, AgentConfig(name="uniform"), 300, 0)
+    loss = RunConfig(KNOWN, BanditAgentConfig(name="uniform"), 300, 0)
     environment = make_environment(loss.environment, 0)
     rows = list(play(make_agent(loss.agent, environment, 0), environment, num_rounds=300))
     assert rows[-1]["cumulative_regret"] > 0.1 * audit.repaired_bound
@@ -114,7 +117,7 @@ def test_a_radius_that_is_too_small_is_caught():
 
 
 def test_the_regrets_of_a_replay_are_those_of_the_run(tmp_path):
-    config = RunConfig(SMALL, AgentConfig(), 8, 3)
+    config = RunConfig(SMALL, BanditAgentConfig(), 8, 3)
     rows = list(run(config, tmp_path / "run"))
     audit = audit_run(tmp_path / "run")
     assert audit.regret == pytest.approx(2 * rows[-1]["cumulative_regret"])
@@ -137,10 +140,10 @@ def test_coverage_has_the_exact_binomial_interval():
 
 def test_what_cannot_be_audited_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match=r"digits and gfucb|truth is known"):
-        replay(RunConfig(EnvironmentConfig(num_tasks=2), AgentConfig(fit_steps=1), 2))
+        replay(RunConfig(ImageBanditConfig(num_tasks=2), BanditAgentConfig(fit_steps=1), 2))
     with pytest.raises(InvalidInputError, match="confidence set"):
-        replay(RunConfig(SMALL, AgentConfig(name="uniform"), 2))
-    unfinished = run(RunConfig(SMALL, AgentConfig(), 5), tmp_path / "run")
+        replay(RunConfig(SMALL, BanditAgentConfig(name="uniform"), 2))
+    unfinished = run(RunConfig(SMALL, BanditAgentConfig(), 5), tmp_path / "run")
     next(unfinished)
     unfinished.close()
     with pytest.raises(RunDirectoryError, match="not finished"):

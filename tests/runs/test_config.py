@@ -1,104 +1,181 @@
+"""The registry and the config tree: names, settings, and what they build."""
+
+from dataclasses import asdict, fields, replace
+
 import pytest
 
 from gfucb.checks import check_agent
 from gfucb.core.errors import InvalidInputError, UnknownNameError
+from gfucb.estimation import AdamFit, VariableProjection
 from gfucb.runs import (
     AGENTS,
+    ENVIRONMENTS,
     PRESETS,
-    AgentConfig,
-    EnvironmentConfig,
+    BanditAgentConfig,
+    EpisodicAgentConfig,
+    FiniteBanditConfig,
+    ImageBanditConfig,
+    LockConfig,
     RunConfig,
+    SyntheticBanditConfig,
     make_agent,
     make_environment,
     play,
-    preset,
 )
+from gfucb.runs.build_run import config_from, prepare, with_settings
+from gfucb.runs.registry import Registry
 
-TINY = AgentConfig(fit_steps=2, epochs=2, tuning_iterations=2)
-IMAGES = EnvironmentConfig(num_tasks=3, num_actions=3)
+BANDIT_AGENTS = [name for name, entry in AGENTS.items() if entry.kind == "bandit"]
+BANDIT_PRESETS = [
+    name
+    for name, preset in PRESETS.items()
+    if ENVIRONMENTS[preset.environment.name].kind == "bandit"
+]
+IMAGES = ImageBanditConfig(num_tasks=3, num_actions=3)
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_of_the_table_plays_and_keeps_its_contract(name):
-    config = AgentConfig(name=name, fit_steps=2, epochs=2, tuning_iterations=2)
+@pytest.mark.parametrize("name", BANDIT_AGENTS)
+def test_every_registered_bandit_agent_plays_and_passes_the_check(name):
+    config = BanditAgentConfig(name=name, fit_steps=2, epochs=2, tuning_iterations=2)
     environment = make_environment(IMAGES, seed=0)
-    entry = AGENTS[name]
-    rows = list(
-        play(
-            make_agent(config, environment, 0),
-            environment,
-            num_rounds=3,
-            reads_truth=entry.reads_truth,
-        )
-    )
+    shown = {"uses_true_features": AGENTS[name].uses_true_features}
+    rows = list(play(make_agent(config, environment, 0), environment, num_rounds=3, **shown))
     assert len(rows) == 3
     check_agent(lambda: make_agent(config, environment, 0), input_shape=(8, 8))
 
 
-@pytest.mark.parametrize("name", [n for n, p in PRESETS.items() if p.environment.kind != "mnist"])
-def test_every_preset_can_be_played(name):
-    entry = preset(name)
-    for agent in entry.agents:
-        RunConfig(entry.environment, AgentConfig(name=agent), entry.num_rounds, entry.seeds[0])
-        environment = make_environment(entry.environment, seed=entry.seeds[0])
-        made = make_agent(AgentConfig(name=agent, fit_steps=2), environment, 0)
-        rows = list(play(made, environment, num_rounds=2, reads_truth=AGENTS[agent].reads_truth))
-        assert rows[-1]["regret"] >= 0
+@pytest.mark.parametrize("name", [name for name in BANDIT_PRESETS if name != "mnist"])
+def test_every_bandit_preset_can_be_played(name):
+    preset = PRESETS[name]
+    for agent in preset.agents:
+        config = replace(with_settings(agent, preset.agent), fit_steps=2)
+        run = RunConfig(preset.environment, config, 2, preset.seeds[0])
+        assert list(prepare(run).rows())[-1]["regret"] >= 0
 
 
-def test_multitask_greedy_is_always_among_the_baselines():
-    for entry in PRESETS.values():
-        assert "multitask-greedy" in entry.agents
+def test_every_bandit_preset_has_multitask_greedy_as_a_baseline():
+    for name in BANDIT_PRESETS:
+        assert "multitask-greedy" in PRESETS[name].agents
 
 
-def test_the_corrected_radius_is_offered_where_it_can_be_computed():
-    config = AgentConfig(radius="corrected", ridge=0.01)
-    finite = make_environment(EnvironmentConfig(kind="finite", num_tasks=2), 0)
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_has_a_label_a_colour_and_a_description_that_is_a_sentence(name):
+    entry = AGENTS[name]
+    assert entry.label and entry.colour.startswith("#")
+    assert entry.description.endswith(".")
+
+
+@pytest.mark.parametrize("entries", [AGENTS, ENVIRONMENTS], ids=["agents", "environments"])
+def test_all_settings_have_defaults(entries):
+    for name, entry in entries.items():
+        assert entry.config(name=name).name == name
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_config_survives_the_way_through_its_dictionary(name):
+    agent = "gfucb" if ENVIRONMENTS[name].kind == "bandit" else "gfucb-mdp"
+    config = RunConfig(ENVIRONMENTS[name].config(name=name), AGENTS[agent].config(name=agent), 7, 3)
+    assert config_from(asdict(config)) == config
+
+
+def test_the_corrected_radius_is_available_where_it_can_be_computed():
+    config = BanditAgentConfig(radius="corrected", ridge=0.01)
+    finite = make_environment(FiniteBanditConfig(num_tasks=2), 0)
     theory = make_agent(config, finite, 0).squared_radius(10)
-    practice = make_agent(AgentConfig(radius="printed-log"), finite, 0).squared_radius(10)
+    practice = make_agent(BanditAgentConfig(radius="printed-log"), finite, 0).squared_radius(10)
     assert theory > practice > 0
-    linear = make_environment(EnvironmentConfig(kind="linear", num_tasks=2), 0)
+    linear = make_environment(SyntheticBanditConfig(num_tasks=2), 0)
     assert make_agent(config, linear, 0).squared_radius(10) > theory
     with pytest.raises(InvalidInputError, match="finite"):
         make_agent(config, make_environment(IMAGES, 0), 0)
 
 
 @pytest.mark.parametrize("name", ["last-layer", "linearised", "certified", "gradient"])
-def test_solvers_are_chosen_by_name(name):
-    agent = make_agent(
-        AgentConfig(action_selector=name, weight_ridge=3.0), make_environment(IMAGES, 0), 0
-    )
+def test_action_selectors_are_chosen_by_name(name):
+    config = BanditAgentConfig(action_selector=name, weight_ridge=3.0)
+    agent = make_agent(config, make_environment(IMAGES, 0), 0)
     assert type(agent.action_selector).__name__.lower() == name.replace("-", "")
     assert getattr(agent.action_selector, "weight_ridge", 3.0) == 3.0
 
 
+def test_fits_are_chosen_by_name():
+    environment = make_environment(IMAGES, 0)
+    adam = make_agent(BanditAgentConfig(fit="adam", epochs=3), environment, 0)
+    assert adam.learner.fit == AdamFit(epochs=3)
+    default = make_agent(BanditAgentConfig(fit_steps=4), environment, 0)
+    assert isinstance(default.learner.fit, VariableProjection) and default.learner.fit.steps == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "ucb1"}, "unknown agent 'ucb1'; the known ones are: .*gfucb"),
+        ({"fit": "sgd"}, "unknown fit 'sgd'; the known ones are: adam, variable-projection"),
+        ({"action_selector": "best"}, "unknown action selector 'best'; .*last-layer"),
+        ({"radius": "huge"}, "unknown radius 'huge'"),
+    ],
+)
+def test_unknown_names_list_the_known_ones(change, message):
+    with pytest.raises(UnknownNameError, match=message):
+        make_agent(replace(BanditAgentConfig(), **change), make_environment(IMAGES, 0), 0)
+    with pytest.raises(UnknownNameError, match="demo, digits, finite, linear, "):
+        PRESETS["imagenet"]
+
+
+def test_an_agent_of_the_wrong_kind_is_refused_with_those_that_fit():
+    with pytest.raises(InvalidInputError, match=r"agents for bandit environments are: .*linucb"):
+        prepare(RunConfig(IMAGES, EpisodicAgentConfig()))
+    with pytest.raises(InvalidInputError, match=r"agents for episodic environments are: .*ucbvi"):
+        prepare(RunConfig(LockConfig(), BanditAgentConfig()))
+
+
+def test_settings_of_another_agent_or_environment_are_refused():
+    with pytest.raises(InvalidInputError, match="needs settings of type ImageBanditConfig"):
+        make_environment(FiniteBanditConfig("digits"), 0)
+    with pytest.raises(InvalidInputError, match="needs settings of type EpisodicAgentConfig"):
+        make_agent(BanditAgentConfig("ucbvi"), make_environment(LockConfig(), 0), 0)
+
+
+def test_an_agent_takes_the_settings_that_it_has():
+    config = with_settings("gfucb-mdp", BanditAgentConfig(epsilon=0.7, alpha=9.0))
+    assert config == EpisodicAgentConfig(ridge=1.0, fit_steps=None, epsilon=0.7)
+    assert "alpha" not in {field.name for field in fields(config)}
+
+
+def test_a_name_has_one_definition_but_the_same_definition_may_come_again():
+    registry = Registry("thing")
+
+    def first():
+        pass
+
+    def second():
+        pass
+
+    registry.register("x", 1, first)
+    registry.register("x", 2, first)
+    assert registry["x"] == 2
+    with pytest.raises(InvalidInputError, match="thing 'x' is registered already"):
+        registry.register("x", 3, second)
+    assert registry["x"] == 2
+
+
 def test_the_radius_can_be_scaled():
     environment = make_environment(IMAGES, 0)
-    one = make_agent(AgentConfig(radius="printed-log"), environment, 0).squared_radius(9)
-    ten = make_agent(AgentConfig(radius="printed-log", radius_scale=10.0), environment, 0)
+    one = make_agent(BanditAgentConfig(radius="printed-log"), environment, 0).squared_radius(9)
+    ten = make_agent(BanditAgentConfig(radius="printed-log", radius_scale=10.0), environment, 0)
     assert ten.squared_radius(9) == pytest.approx(10 * one)
 
 
-def test_unknown_presets_list_the_known_ones():
-    with pytest.raises(UnknownNameError, match="demo, digits, finite, linear, mnist"):
-        preset("imagenet")
-
-
-def test_oracles_see_the_truth_and_beat_everybody():
-    world_config = EnvironmentConfig(num_tasks=10)
+def test_oracles_receive_true_features_and_have_less_regret():
     regrets = {}
     for name in ("oracle-ucb", "linucb", "uniform"):
-        environment = make_environment(world_config, seed=50)
-        agent = make_agent(AgentConfig(name=name), environment, 50)
-        rows = list(play(agent, environment, num_rounds=60, reads_truth=AGENTS[name].reads_truth))
-        regrets[name] = rows[-1]["cumulative_regret"]
+        run = prepare(RunConfig(ImageBanditConfig(num_tasks=10), BanditAgentConfig(name), 60, 50))
+        regrets[name] = list(run.rows())[-1]["cumulative_regret"]
     assert regrets["oracle-ucb"] < 0.6 * regrets["linucb"] < 0.6 * regrets["uniform"]
 
 
 def test_the_paper_procedure_needs_images():
     with pytest.raises(InvalidInputError, match="images"):
         make_agent(
-            AgentConfig(name="gfucb-paper"),
-            make_environment(EnvironmentConfig(kind="finite"), 0),
-            0,
+            BanditAgentConfig(name="gfucb-paper"), make_environment(FiniteBanditConfig(), 0), 0
         )

@@ -9,20 +9,31 @@ from killing import kill_midway
 
 from gfucb.cli.main import main
 from gfucb.core.errors import UnknownNameError
-from gfucb.runs import load_rows, run, summarise
-from gfucb.runs.episodic_agents import EPISODIC_AGENTS, EpisodicAgentConfig, make_episodic_agent
-from gfucb.runs.episodic_config import (
-    EPISODIC_PRESETS,
-    EpisodicEnvironmentConfig,
-    EpisodicRunConfig,
-    make_episodic_environment,
+from gfucb.runs import (
+    AGENTS,
+    ENVIRONMENTS,
+    PRESETS,
+    EpisodicAgentConfig,
+    LinearMDPConfig,
+    RunConfig,
+    load_rows,
+    make_agent,
+    make_environment,
+    run,
+    summarise,
 )
-from gfucb.runs.loop import play
+from gfucb.runs.build_run import prepare, with_settings
 
-TINY = EpisodicEnvironmentConfig(
+EPISODIC_AGENTS = [name for name, entry in AGENTS.items() if entry.kind == "episodic"]
+EPISODIC_PRESETS = [
+    name
+    for name, preset in PRESETS.items()
+    if ENVIRONMENTS[preset.environment.name].kind == "episodic"
+]
+TINY = LinearMDPConfig(
     num_tasks=2, num_actions=3, horizon=2, num_states=4, input_dim=4, num_representations=3
 )
-QUICK = EpisodicRunConfig(TINY, EpisodicAgentConfig(fit_steps=2), num_rounds=10, seed=3)
+QUICK = RunConfig(TINY, EpisodicAgentConfig(fit_steps=2), num_rounds=10, seed=3)
 
 
 def finish(config, directory) -> bytes:
@@ -33,26 +44,20 @@ def finish(config, directory) -> bytes:
 
 @pytest.mark.parametrize("name", EPISODIC_AGENTS)
 @pytest.mark.parametrize("representation", ["given", "network"])
-def test_every_agent_of_the_table_plays(name, representation):
-    environment = make_episodic_environment(TINY, 0)
+def test_every_registered_episodic_agent_plays(name, representation):
     config = EpisodicAgentConfig(name, representation=representation, fit_steps=2)
-    agent = make_episodic_agent(config, environment, 0)
-    reads_truth = EPISODIC_AGENTS[name].reads_truth
-    rows = list(play(agent, environment, num_rounds=4, reads_truth=reads_truth))
+    rows = list(prepare(RunConfig(TINY, config, 4)).rows())
     assert [row["round"] for row in rows] == [1, 2, 3, 4]
     assert all(row["regret"] >= -1e-12 for row in rows)
 
 
 @pytest.mark.parametrize("name", EPISODIC_PRESETS)
-def test_every_preset_can_be_played(name):
-    entry = EPISODIC_PRESETS[name]
-    environment = make_episodic_environment(
-        replace(entry.environment, horizon=2, num_tasks=2), seed=0
-    )
-    for agent in entry.agents:
-        made = make_episodic_agent(replace(entry.agent, name=agent, fit_steps=2), environment, 0)
-        reads_truth = EPISODIC_AGENTS[agent].reads_truth
-        rows = list(play(made, environment, num_rounds=2, reads_truth=reads_truth))
+def test_every_episodic_preset_can_be_played(name):
+    preset = PRESETS[name]
+    environment = replace(preset.environment, horizon=2, num_tasks=2)
+    for agent in preset.agents:
+        config = replace(with_settings(agent, preset.agent), fit_steps=2)
+        rows = list(prepare(RunConfig(environment, config, 2)).rows())
         assert 0 <= rows[-1]["optimism_violations"] <= 1
 
 
@@ -74,9 +79,7 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
     config = replace(QUICK, agent=replace(agent, replan="every"), num_rounds=60)
     script = (
         "import torch; torch.set_num_threads(1)\n"
-        "from gfucb.runs import run\n"
-        "from gfucb.runs.episodic_config import *\n"
-        "from gfucb.runs.episodic_agents import *\n"
+        "from gfucb.runs import *\n"
         "from pathlib import Path\n"
         f"config = {config!r}\n"
         f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
@@ -86,10 +89,10 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
     assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
 
 
-def test_agents_meet_the_same_draws(tmp_path):
-    environment = make_episodic_environment(TINY, 5)
+def test_two_environments_with_one_seed_have_the_same_draws():
+    environment = make_environment(TINY, 5)
     starts = [environment.episode(index).first_states.tolist() for index in range(1, 6)]
-    again = make_episodic_environment(TINY, 5)
+    again = make_environment(TINY, 5)
     assert starts == [again.episode(index).first_states.tolist() for index in range(1, 6)]
 
 
@@ -97,17 +100,17 @@ def test_compare_and_report_show_optimism_violations(tmp_path, capsys):
     out = str(tmp_path / "runs")
     words = ["compare", "--preset", "lock", "--out", out, "--environment.horizon", "3"]
     words += ["--num-rounds", "15", "--agents", "gfucb-mdp", "gfucb-mdp-literal"]
-    main([*words, "--seeds", "0", "1", "--jobs", "1"])
+    main([*words, "--seeds", "0", "1", "--processes", "1"])
     assert "< V*" in capsys.readouterr().out
     main(["report", out])
     page = (tmp_path / "runs" / "report.html").read_text()
-    assert "Combination locks" in page and "below the optimal one" in page
+    assert "Combination locks" in page and "below the optimal value" in page
     table = summarise(tmp_path / "runs").set_index("agent")
     assert table.loc["gfucb-mdp", "optimism_violations"] == 0
     assert len(load_rows(tmp_path / "runs")) == 60
 
 
-def test_run_takes_presets_of_mdps_and_names_unknown_agents(tmp_path, capsys):
+def test_run_accepts_episodic_presets_and_names_unknown_agents(tmp_path, capsys):
     out = str(tmp_path / "run")
     main(
         ["run", "--preset", "lock", "--out", out, "--environment.horizon", "2", "--num-rounds", "3"]
@@ -118,6 +121,6 @@ def test_run_takes_presets_of_mdps_and_names_unknown_agents(tmp_path, capsys):
     assert "gfucb-mdp, gfucb-mdp-joint" in capsys.readouterr().err
 
 
-def test_an_unknown_agent_is_told_the_known_ones():
+def test_an_unknown_agent_lists_the_known_ones():
     with pytest.raises(UnknownNameError, match="lsvi-ucb"):
-        make_episodic_agent(EpisodicAgentConfig("nobody"), make_episodic_environment(TINY, 0), 0)
+        make_agent(EpisodicAgentConfig("nobody"), make_environment(TINY, 0), 0)

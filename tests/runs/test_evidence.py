@@ -10,9 +10,9 @@ import pytest
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.runs import (
-    AgentConfig,
+    BanditAgentConfig,
     Comparison,
-    EnvironmentConfig,
+    ImageBanditConfig,
     RunConfig,
     compare,
     load_rows,
@@ -25,8 +25,8 @@ from gfucb.runs.summary import half_width
 
 AGENTS = ("gfucb", "multitask-greedy", "linucb", "uniform")
 SMALL = Comparison(
-    EnvironmentConfig(num_tasks=3, num_actions=4),
-    tuple(AgentConfig(name=name, fit_steps=3) for name in AGENTS),
+    ImageBanditConfig(num_tasks=3, num_actions=4),
+    tuple(BanditAgentConfig(name=name, fit_steps=3) for name in AGENTS),
     seeds=(0, 1, 2),
     num_rounds=8,
 )
@@ -54,7 +54,7 @@ def test_comparing_again_runs_nothing_and_other_settings_are_refused(runs):
     assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
 
 
-def test_the_summary_is_what_one_computes_by_hand(runs):
+def test_the_summary_equals_a_direct_computation(runs):
     table, rows = summarise(runs).set_index("agent"), load_rows(runs)
     finals = {
         agent: np.array(
@@ -78,14 +78,14 @@ def test_the_summary_is_what_one_computes_by_hand(runs):
     ("changes", "message"),
     [({"seeds": (1, 1)}, "seeds"), ({"seeds": ()}, "seeds"), ({"agents": ()}, "agents")],
 )
-def test_a_comparison_needs_agents_and_seeds_each_once(changes, message):
+def test_agents_and_seeds_must_be_given_and_be_distinct(changes, message):
     with pytest.raises(InvalidInputError, match=message):
         replace(SMALL, **changes)
 
 
 def test_runs_of_different_length_are_not_mixed(tmp_path):
     for num_rounds in (3, 4):
-        config = RunConfig(SMALL.environment, AgentConfig(name="uniform"), num_rounds)
+        config = RunConfig(SMALL.environment, BanditAgentConfig(name="uniform"), num_rounds)
         for _ in run(config, tmp_path / str(num_rounds)):
             pass
     with pytest.raises(RunDirectoryError, match="another environment or length"):
@@ -96,7 +96,7 @@ def test_one_seed_has_no_interval():
     assert np.isnan(half_width(np.array([1.0])))
 
 
-def test_folders_without_runs_say_so(tmp_path):
+def test_directories_without_runs_are_named(tmp_path):
     with pytest.raises(RunDirectoryError, match="no directory"):
         summarise(tmp_path / "nowhere")
     with pytest.raises(RunDirectoryError, match="no runs"):
@@ -117,7 +117,7 @@ def test_figures_have_labels_units_and_a_curve_for_each_agent(runs):
     assert len(paired.get_yticklabels()) == 4
 
 
-def test_curves_are_drawn_from_the_rows(runs):
+def test_curves_are_means_of_the_rows(runs):
     rows = load_rows(runs)
     line = max(regret_curves(rows).axes[0].lines, key=lambda drawn: drawn.get_linewidth())
     expected = rows[rows.agent == "gfucb"].groupby("round").cumulative_regret.mean()
@@ -130,7 +130,7 @@ def test_one_seed_can_be_drawn_without_a_band(runs):
     assert len(axes.lines) == 4 and len(axes.collections) == 0
 
 
-def test_the_same_rows_give_the_same_picture(runs):
+def test_the_same_rows_give_the_same_figure(runs):
     rows = load_rows(runs)
     assert svg(regret_curves(rows)) == svg(regret_curves(rows))
 
@@ -175,7 +175,7 @@ def test_the_report_shows_the_numbers_of_the_table(runs):
     assert re.search(r"commit <code>[0-9a-f]{12}|commit <code>unknown", page)
 
 
-def test_the_report_does_not_claim_what_the_seeds_cannot_tell():
+def test_the_report_marks_differences_that_are_not_significant():
     from gfucb.runs.report import lead
 
     table = pd.DataFrame(
@@ -188,10 +188,10 @@ def test_the_report_does_not_claim_what_the_seeds_cannot_tell():
     )
     text = lead(table, {"num_tasks": 3}, 10)
     assert "50% less than LinUCB per task." in text
-    assert "9% less than multitask greedy, which these seeds cannot tell from zero." in text
+    assert "9% less than multitask greedy (not significant with these seeds)." in text
 
 
-def test_a_menu_can_be_looked_at():
+def test_the_action_sets_of_a_round_can_be_drawn():
     from gfucb.environments import ImageBandit, load_digits
 
     figure = action_sets_figure(ImageBandit(load_digits(), num_tasks=4, num_actions=6).round(1))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig, run, store
+from gfucb.runs import BanditAgentConfig, RunConfig, SyntheticBanditConfig, run, store
 
 GOLDEN = Path(__file__).with_name("golden_linear_rows.csv")
 CONFIG = RunConfig(
-    EnvironmentConfig(kind="linear", num_tasks=3, num_actions=4),
-    AgentConfig(),
+    SyntheticBanditConfig("linear", num_tasks=3, num_actions=4),
+    BanditAgentConfig(),
     num_rounds=15,
     seed=7,
 )

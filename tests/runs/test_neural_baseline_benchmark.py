@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gfucb.runs import AGENTS, AgentConfig
+from gfucb.runs import AGENTS, BanditAgentConfig
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "neural_baselines.py"
 
@@ -25,7 +25,7 @@ def field(tmp_path, monkeypatch):
 
 
 def test_every_method_is_known_and_has_at_most_one_scale_with_four_values(field):
-    settings = {entry.name for entry in fields(AgentConfig)}
+    settings = {entry.name for entry in fields(BanditAgentConfig)}
     for method, scale in field.SCALE_OF.items():
         assert method in AGENTS
         assert scale is None or (scale in settings and len(set(field.SCALES[scale])) == 4)

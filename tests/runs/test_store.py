@@ -9,14 +9,14 @@ from killing import kill_midway
 
 from gfucb.core.checkpoint import read_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
-from gfucb.runs import AgentConfig, EnvironmentConfig, RunConfig, run, store
+from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig, run, store
 from gfucb.runs.row_writer import RowWriter
 from gfucb.runs.single import run_to_end
 from gfucb.runs.store import RunDirectory, RunLockedError, saved_rows
 from gfucb.runs.work import ComputedRows
 
-ENVIRONMENT = EnvironmentConfig(num_tasks=3, num_actions=4)
-QUICK = RunConfig(ENVIRONMENT, AgentConfig(fit_steps=3), num_rounds=12, seed=3)
+ENVIRONMENT = ImageBanditConfig(num_tasks=3, num_actions=4)
+QUICK = RunConfig(ENVIRONMENT, BanditAgentConfig(fit_steps=3), num_rounds=12, seed=3)
 AGENTS = ["gfucb", "multitask-eps-greedy", "independent-eps-greedy", "linucb", "uniform"]
 
 
@@ -184,7 +184,7 @@ def test_a_kill_while_the_directory_is_created_does_not_block_it(tmp_path):
 
 
 def test_an_unknown_agent_lists_the_known_ones_and_leaves_no_directory(tmp_path):
-    config = RunConfig(ENVIRONMENT, AgentConfig(name="ucb1"))
+    config = RunConfig(ENVIRONMENT, BanditAgentConfig(name="ucb1"))
     with pytest.raises(UnknownNameError, match=r"'ucb1'.*gfucb.*linucb.*uniform"):
         finish(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -1,1 +1,1 @@
-"""The commands of `gfucb`: dataclasses whose docstrings are their help. They know tyro."""
+"""The commands of `gfucb`: dataclasses whose docstrings are their help, parsed by tyro."""

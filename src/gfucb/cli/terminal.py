@@ -1,9 +1,10 @@
-"""What the command line shows on a terminal: progress and tables. The only file that knows rich."""
+"""Progress bars and tables on a terminal. All uses of rich are in this file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import pandas as pd
 from rich import box
@@ -12,13 +13,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from gfucb.runs.audit import RunAudit
-from gfucb.runs.bandit_agents import AGENTS
 from gfucb.runs.benchmark_results import Ratio
-from gfucb.runs.episodic_agents import EPISODIC_AGENTS
-from gfucb.runs.episodic_config import EPISODIC_PRESETS, EpisodicPreset
-from gfucb.runs.plots import label
-from gfucb.runs.presets import PRESETS, Preset
-from gfucb.runs.summary import presentable
+from gfucb.runs.presets import PRESETS
+from gfucb.runs.registry import agent_label
+from gfucb.runs.summary import REFERENCES, presentable
 from gfucb.theory.bounds_table import Bound
 
 
@@ -46,8 +44,8 @@ def progress(
 
 
 def bounds_table_view(lines: Sequence[Bound]) -> Table:
-    """What the theory bounds, as printed and as it holds."""
-    table = Table("quantity", "as printed", "as it holds", "remark", box=box.SIMPLE_HEAD)
+    """The bounds of the theory, as printed and corrected."""
+    table = Table("quantity", "as printed", "corrected", "remark", box=box.SIMPLE_HEAD)
     for line in lines:
         table.add_row(line.name, _number(line.printed), _number(line.holds), line.remark)
     return table
@@ -58,14 +56,14 @@ def _number(value: float | None) -> str:
 
 
 def audit_table(audits: Sequence[RunAudit]) -> Table:
-    """One line a replayed run."""
+    """One line per replayed run."""
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
-        caption="misses: rounds with the truth outside the set. farthest: its largest squared "
-        "distance over the squared radius. Lemma 0: rounds with regret beyond the width. Bounds: "
-        "Theorem 1 as it holds and as printed; above 2 M T they say nothing.",
+        caption="misses: rounds with the true function outside the confidence set. farthest: its "
+        "largest squared distance over the squared radius. Lemma 0: rounds with regret beyond the "
+        "width. Bounds: Theorem 1, corrected and as printed; above 2 M T they are vacuous.",
     )
     columns = ("seed", "misses", "farthest", "Lemma 0", "Lemma 2", "regret", "2 M T", "bound")
     for name in (*columns, "printed"):
@@ -86,7 +84,7 @@ def audit_table(audits: Sequence[RunAudit]) -> Table:
 
 
 def bench_table(ratios: Sequence[Ratio]) -> Table:
-    """One line a figure; what stands above and below its line is said underneath."""
+    """One line per ratio; the caption names numerators and denominators."""
     table = Table("measured", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in ("ratio", "should be", "holds", "above", "below"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -109,20 +107,20 @@ def bench_table(ratios: Sequence[Ratio]) -> Table:
 
 
 def _quantity(amount: float, unit: str) -> str:
-    """A number with a unit that suits its size."""
+    """A number with a unit for its size."""
     if unit == "bytes":
         return f"{amount / 1e6:.3g} MB" if amount >= 1e6 else f"{amount / 1e3:.3g} kB"
     return f"{amount:.3g} s" if amount >= 1 else f"{1e3 * amount:.3g} ms"
 
 
 def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
-    """What `compare` prints at its end."""
+    """The summary that `compare` prints."""
     seeds = int(table["seeds"].max())
     shown = Table(
-        title=f"Regret of one task after {num_rounds} rounds of {num_tasks} tasks",
+        title=f"Regret per task after {num_rounds} rounds of {num_tasks} tasks",
         title_style="bold",
-        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; each: regret of a "
-        "decision; late: of one in the last quarter; CPU seconds of a run",
+        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; late: regret per "
+        "decision in the last quarter; CPU seconds of a run",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
@@ -131,30 +129,31 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
     for name in lines[0]:
         shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
     for line in lines:
-        cells = [label(line["agent"]), *list(line.values())[1:]]
-        shown.add_row(*cells, style="bold" if line["agent"] in ("gfucb", "gfucb-mdp") else None)
+        cells = [agent_label(line["agent"]), *list(line.values())[1:]]
+        shown.add_row(*cells, style="bold" if line["agent"] in REFERENCES else None)
     return shown
 
 
 def presets_table() -> Table:
     """The presets, and the size of each."""
-    table = Table("preset", "what it is", "tasks", "rounds", "seeds", box=None)
-    entries: dict[str, Preset | EpisodicPreset] = {**PRESETS, **EPISODIC_PRESETS}
-    for name, entry in entries.items():
+    table = Table("preset", "description", "tasks", "rounds", "seeds", box=None)
+    for name, entry in PRESETS.items():
         numbers = (entry.environment.num_tasks, entry.num_rounds, len(entry.seeds))
-        table.add_row(name, entry.description, *(str(n) for n in numbers))
+        table.add_row(name, entry.description, *(str(number) for number in numbers))
     return table
 
 
-def agents_table() -> Table:
-    """The agents there are."""
-    table = Table("agent", "what it is", box=None)
-    for name, about in agent_descriptions().items():
-        table.add_row(name, about)
+class Described(Protocol):
+    """An entry of a registry."""
+
+    @property
+    def description(self) -> str:
+        """One sentence."""
+
+
+def entries_table(noun: str, entries: Mapping[str, Described]) -> Table:
+    """Names and descriptions of registered components."""
+    table = Table(noun, "description", box=None)
+    for name, entry in entries.items():
+        table.add_row(name, entry.description)
     return table
-
-
-def agent_descriptions() -> dict[str, str]:
-    """Every agent and what it is, those of MDPs last."""
-    bandits = {name: agent.description for name, agent in AGENTS.items()}
-    return bandits | {name: agent.description for name, agent in EPISODIC_AGENTS.items()}

@@ -3,7 +3,7 @@
 from gfucb.paper.common import Job, Options, Reproduction, Verdict
 from gfucb.paper.driver import reproduce
 from gfucb.paper.page import page_of
-from gfucb.paper.registry import PAPER, REPRODUCTIONS
+from gfucb.paper.registry import PAPER, REPRODUCTIONS, register_reproduction
 
 __all__ = [
     "PAPER",
@@ -13,5 +13,6 @@ __all__ = [
     "Reproduction",
     "Verdict",
     "page_of",
+    "register_reproduction",
     "reproduce",
 ]

@@ -1,26 +1,70 @@
-"""Evidence: runs, comparisons, tables, figures and reports."""
+"""Runs, comparisons, tables, figures and reports.
 
-from gfucb.runs.bandit_agents import AGENTS, make_agent
+Importing this package registers the built-in agents, environments and presets.
+"""
+
+from gfucb.runs import agents, environments, presets  # noqa: F401  (they register themselves)
+from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.comparison import Comparison, compare
-from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig, make_environment
+from gfucb.runs.config import (
+    AgentConfig,
+    BanditAgentConfig,
+    EnvironmentConfig,
+    EpisodicAgentConfig,
+    RunConfig,
+)
+from gfucb.runs.environments import (
+    FiniteBanditConfig,
+    ImageBanditConfig,
+    LinearMDPConfig,
+    LockConfig,
+    RichLockConfig,
+    SyntheticBanditConfig,
+)
 from gfucb.runs.loop import play
-from gfucb.runs.presets import PRESETS, preset
+from gfucb.runs.presets import PRESETS, Preset, register_preset
+from gfucb.runs.registry import (
+    ACTION_SELECTORS,
+    AGENTS,
+    ENVIRONMENTS,
+    FITS,
+    register_action_selector,
+    register_agent,
+    register_environment,
+    register_fit,
+)
 from gfucb.runs.single import run
 from gfucb.runs.summary import load_rows, summarise
 
 __all__ = [
+    "ACTION_SELECTORS",
     "AGENTS",
+    "ENVIRONMENTS",
+    "FITS",
     "PRESETS",
     "AgentConfig",
+    "BanditAgentConfig",
     "Comparison",
     "EnvironmentConfig",
+    "EpisodicAgentConfig",
+    "FiniteBanditConfig",
+    "ImageBanditConfig",
+    "LinearMDPConfig",
+    "LockConfig",
+    "Preset",
+    "RichLockConfig",
     "RunConfig",
+    "SyntheticBanditConfig",
     "compare",
     "load_rows",
     "make_agent",
     "make_environment",
     "play",
-    "preset",
+    "register_action_selector",
+    "register_agent",
+    "register_environment",
+    "register_fit",
+    "register_preset",
     "run",
     "summarise",
 ]

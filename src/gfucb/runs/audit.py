@@ -13,8 +13,8 @@ from gfucb.bandits import GFUCB
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.core.records import BanditRound
 from gfucb.environments import SyntheticBandit
-from gfucb.runs.bandit_agents import make_agent
-from gfucb.runs.config import RunConfig, make_environment
+from gfucb.runs.build_run import make_agent, make_environment
+from gfucb.runs.config import AgentConfig, BanditAgentConfig, RunConfig
 from gfucb.runs.single import load_config
 from gfucb.runs.store import read_provenance, read_rows
 from gfucb.theory.bounds import (
@@ -123,7 +123,7 @@ def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
     if not isinstance(environment, SyntheticBandit) or not isinstance(agent, GFUCB):
         raise InvalidInputError(
             "an audit needs a environment whose truth is known (finite or linear) and an agent with a "
-            f"confidence set (gfucb), got {config.environment.kind} and {config.agent.name}"
+            f"confidence set (gfucb), got {config.environment.name} and {config.agent.name}"
         )
     distances, widths, gaps, regrets = [], [], [], []
     for round_index in range(1, config.num_rounds + 1):
@@ -162,7 +162,7 @@ def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
                 squared_radius=problem.printed_radius(config.num_rounds),
             ),
             squared_radius=last_radius,
-            ridge=config.agent.ridge,
+            ridge=problem.ridge,
             dimension=dimension,
         ),
         regrets,
@@ -204,8 +204,15 @@ def theory_problem(environment: SyntheticBandit, config: RunConfig) -> TheoryPro
         num_representations=len(known.members or [known]),
         input_dim=environment.input_dim,
         noise_scale=environment.noise_scale,
-        ridge=config.agent.ridge,
+        ridge=_ridge(config.agent),
     )
+
+
+def _ridge(config: AgentConfig) -> float:
+    """The ridge of a bandit agent's settings."""
+    if not isinstance(config, BanditAgentConfig):
+        raise InvalidInputError(f"agent {config.name!r} has no ridge setting")
+    return config.ridge
 
 
 def _wide_rounds(

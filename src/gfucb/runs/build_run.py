@@ -1,33 +1,73 @@
-"""From the config of a run to an agent and the rows it will give."""
+"""From the config of a run to its environment, its agent and its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, cast, overload
 
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import (
+    BanditAgent,
+    BanditEnvironment,
+    EpisodicAgent,
+    EpisodicEnvironment,
+)
 from gfucb.core.records import Row
-from gfucb.runs.bandit_agents import AGENTS, make_agent
-from gfucb.runs.config import RunConfig, make_environment
-from gfucb.runs.episodic_agents import EPISODIC_AGENTS, make_episodic_agent
-from gfucb.runs.episodic_config import EpisodicRunConfig, make_episodic_environment
-from gfucb.runs.loop import play
+from gfucb.runs.config import (
+    AgentConfig,
+    BanditAgentConfig,
+    EnvironmentConfig,
+    EpisodicAgentConfig,
+    RunConfig,
+)
+from gfucb.runs.loop import AnyAgent, AnyEnvironment, play
+from gfucb.runs.registry import AGENTS, ENVIRONMENTS, Kind
 from gfucb.runs.work import AgentRun
 
-AnyRunConfig = RunConfig | EpisodicRunConfig
+Config = TypeVar("Config", EnvironmentConfig, AgentConfig)
 
 
-def prepare(config: AnyRunConfig, data_dir: str | None = None) -> AgentRun:
+def make_environment(
+    config: EnvironmentConfig, seed: int, data_dir: str | None = None
+) -> AnyEnvironment:
+    """Build the environment of a config; `data_dir` has the files of those that read data."""
+    entry = ENVIRONMENTS[config.name]
+    _require_type(config, entry.config, "environment")
+    if entry.uses_data_dir:
+        return entry.factory(config, seed, data_dir)
+    return entry.factory(config, seed)
+
+
+@overload
+def make_agent(
+    config: BanditAgentConfig, environment: BanditEnvironment, seed: int
+) -> BanditAgent: ...
+@overload
+def make_agent(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent: ...
+@overload
+def make_agent(config: AgentConfig, environment: AnyEnvironment, seed: int) -> AnyAgent: ...
+def make_agent(config: AgentConfig, environment: AnyEnvironment, seed: int) -> AnyAgent:
+    """Build the agent of a config for an environment."""
+    entry = AGENTS[config.name]
+    _require_type(config, entry.config, "agent")
+    return entry.factory(config, environment, seed)
+
+
+def prepare(config: RunConfig, data_dir: str | None = None) -> AgentRun:
     """The agent of a run in its environment."""
-    if isinstance(config, EpisodicRunConfig):
-        return _prepare_mdp(config)
+    require_same_kind(config.environment.name, config.agent.name)
     environment = make_environment(config.environment, config.seed, data_dir)
     agent = make_agent(config.agent, environment, config.seed)
 
     def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
         return play(
-            agent,
-            environment,
+            cast(Any, agent),  # `play` checks that agent and environment are of one kind
+            cast(Any, environment),
             num_rounds=config.num_rounds,
-            reads_truth=AGENTS[config.agent.name].reads_truth,
+            uses_true_features=AGENTS[config.agent.name].uses_true_features,
             rounds_done=rounds_done,
             cumulative_regret=cumulative_regret,
         )
@@ -35,31 +75,49 @@ def prepare(config: AnyRunConfig, data_dir: str | None = None) -> AgentRun:
     return AgentRun(agent, rows)
 
 
-def _prepare_mdp(config: EpisodicRunConfig) -> AgentRun:
-    environment = make_episodic_environment(config.environment, config.seed)
-    agent = make_episodic_agent(config.agent, environment, config.seed)
-
-    def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
-        return play(
-            agent,
-            environment,
-            num_rounds=config.num_rounds,
-            reads_truth=EPISODIC_AGENTS[config.agent.name].reads_truth,
-            rounds_done=rounds_done,
-            cumulative_regret=cumulative_regret,
+def require_same_kind(environment: str, agent: str) -> Kind:
+    """The kind of an environment and an agent, or an error if they differ."""
+    kind = ENVIRONMENTS[environment].kind
+    if AGENTS[agent].kind != kind:
+        fitting = ", ".join(sorted(name for name in AGENTS if AGENTS[name].kind == kind))
+        raise InvalidInputError(
+            f"environment {environment!r} is {_ARTICLE[kind]} environment, agent {agent!r} is for "
+            f"{AGENTS[agent].kind} environments; agents for {kind} environments are: {fitting}"
         )
-
-    return AgentRun(agent, rows)
-
-
-def relative_cost(agent: str) -> int:
-    """Roughly how much longer an agent runs than others."""
-    if agent in AGENTS:
-        return AGENTS[agent].relative_cost
-    return 10 if agent in ("independent-mdp", "lsvi-ucb-learned") else 1
+    return kind
 
 
-def description(agent: str) -> str:
-    """What an agent is, or nothing if it is not known."""
-    entry = AGENTS.get(agent) or EPISODIC_AGENTS.get(agent)
-    return entry.description if entry else ""
+_ARTICLE = {"bandit": "a bandit", "episodic": "an episodic"}
+
+
+def config_from(stored: Mapping[str, Any]) -> RunConfig:
+    """The config of a run from the nested dictionaries in config.json.
+
+    Raises:
+        KeyError: if a component is not registered or a section is missing.
+        TypeError: if a setting is not known.
+    """
+    environment, agent = dict(stored["environment"]), dict(stored["agent"])
+    return RunConfig(
+        ENVIRONMENTS[environment["name"]].config(**environment),
+        AGENTS[agent["name"]].config(**agent),
+        stored["num_rounds"],
+        stored["seed"],
+    )
+
+
+def with_settings(name: str, settings: AgentConfig) -> AgentConfig:
+    """The config of agent `name` with those of `settings` that it has."""
+    config = AGENTS[name].config
+    shared = {field.name for field in fields(config)} & {field.name for field in fields(settings)}
+    values = {field: getattr(settings, field) for field in shared}
+    return config(**(values | {"name": name}))
+
+
+def _require_type(config: Config, expected: type[Config], noun: str) -> None:
+    # Exactly this type: config.json has no place for the fields of a subclass.
+    if type(config) is not expected:
+        raise InvalidInputError(
+            f"{noun} {config.name!r} needs settings of type {expected.__name__}, "
+            f"got {type(config).__name__}"
+        )

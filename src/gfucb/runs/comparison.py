@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
-from gfucb.runs.build_run import AnyRunConfig
+from gfucb.runs.build_run import require_same_kind
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
-from gfucb.runs.episodic_agents import EpisodicAgentConfig
-from gfucb.runs.episodic_config import EpisodicEnvironmentConfig, EpisodicRunConfig
 from gfucb.runs.jobs import Progress, run_jobs
 from gfucb.runs.single import final_regret, run_job_of
 
@@ -19,8 +17,8 @@ from gfucb.runs.single import final_regret, run_job_of
 class Comparison:
     """Agents, seeds and the environment they share; its runs differ in agent and seed only."""
 
-    environment: EnvironmentConfig | EpisodicEnvironmentConfig
-    agents: tuple[AgentConfig, ...] | tuple[EpisodicAgentConfig, ...]
+    environment: EnvironmentConfig
+    agents: tuple[AgentConfig, ...]
     seeds: tuple[int, ...]
     num_rounds: int
 
@@ -29,28 +27,23 @@ class Comparison:
         for what, values in (("agents", names), ("seeds", list(self.seeds))):
             if not values or len(set(values)) < len(values):
                 raise InvalidInputError(f"{what} must be given, each once, got {values}")
+        for name in names:
+            require_same_kind(self.environment.name, name)
 
-    def runs(self) -> dict[str, AnyRunConfig]:
+    def runs(self) -> dict[str, RunConfig]:
         """The config of every run, by its directory AGENT/seed=SEED."""
         return {
-            f"{agent.name}/seed={seed}": self._run(agent, seed)
+            f"{agent.name}/seed={seed}": RunConfig(self.environment, agent, self.num_rounds, seed)
             for agent in self.agents
             for seed in self.seeds
         }
-
-    def _run(self, agent: AgentConfig | EpisodicAgentConfig, seed: int) -> AnyRunConfig:
-        if isinstance(self.environment, EpisodicEnvironmentConfig):
-            assert isinstance(agent, EpisodicAgentConfig)
-            return EpisodicRunConfig(self.environment, agent, self.num_rounds, seed)
-        assert isinstance(agent, AgentConfig)
-        return RunConfig(self.environment, agent, self.num_rounds, seed)
 
 
 @dataclass(frozen=True)
 class Listener:
     """Functions that are called while a comparison runs."""
 
-    run_ended: Callable[[AnyRunConfig, float], None] = lambda config, regret: None
+    run_ended: Callable[[RunConfig, float], None] = lambda config, regret: None
     """Called with the run and its cumulative regret of a task."""
     rounds_written: Callable[[int], None] = lambda rounds: None
     """Called a few times a second with the number of rounds on disk, of all runs together."""

@@ -1,91 +1,79 @@
-"""What can be set: frozen dataclasses whose field docstrings are the command line's help."""
+"""Settings of a run: frozen dataclasses whose field docstrings are the help of the command line.
+
+A `RunConfig` has two branches, the environment and the agent. The registry entry of each names
+the dataclass of its settings; the classes here are those that built-in agents share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from gfucb.core.errors import InvalidInputError, lookup
-from gfucb.core.protocols import BanditEnvironment
-from gfucb.environments import (
-    ImageBandit,
-    SyntheticBandit,
-    finite_bandit,
-    linear_bandit,
-    load_digits,
-    load_mnist,
-)
+from gfucb.core.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
 class EnvironmentConfig:
-    """The problem: which environment, how many tasks, what a round looks like."""
+    """Settings that every environment has. Subclasses add their own, all with defaults."""
 
-    kind: Literal["digits", "mnist", "finite", "linear"] = "digits"
-    """digits: scikit-learn's 8x8 digits. mnist: IDX files from --data-dir. finite, linear:
-    synthetic truths for which the confidence set is exact."""
-    num_tasks: int = 30
+    name: str = ""
+    """Which environment; an unknown name lists the known ones."""
+    num_tasks: int = 10
     """M, the number of tasks."""
-    num_actions: int = 10
-    """K, the number of candidates each task is shown in a round."""
-    reward_map: Literal["permutation", "tenths", "uniform"] = "uniform"
-    """Images: what a digit pays. permutation of 0, 0.1 .. 0.9 with distinct best digits; tenths:
-    digit / 10 in all tasks; uniform: drawn from [0, 1]."""
-    digits: Literal["iid", "distinct"] = "iid"
-    """Images: any K images, or K different digits."""
-    noise_scale: float = 0.1
-    """Standard deviation of the reward noise."""
-    input_dim: int = 6
-    """Synthetic environments: length of an input."""
-    feature_dim: int = 2
-    """Synthetic environments: length of the true representation."""
-    num_representations: int = 8
-    """Finite environment: how many representations the agent must tell apart."""
 
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """The learner. Settings an agent does not have are ignored by it."""
+    """Settings that every agent has. Subclasses add their own, all with defaults."""
+
+    name: str = ""
+    """Which agent; an unknown name lists the known ones."""
+
+
+@dataclass(frozen=True)
+class BanditAgentConfig(AgentConfig):
+    """Settings of the bandit agents. An agent ignores the settings that it does not have."""
 
     name: str = "gfucb"
     """Which agent; an unknown name lists the known ones."""
     ridge: float = 1.0
-    """Penalty on heads."""
-    action_selector: Literal["default", "last-layer", "linearised", "certified", "gradient"] = (
-        "default"
-    )
-    """Solver of GFUCB: its default (exact for finite environments, otherwise last-layer), or for
-    networks one that sees the weights too."""
+    """Ridge penalty on the heads."""
+    fit: str = "default"
+    """How the representation is fitted: default (the fit of the representation class), or the
+    name of a fit; an unknown name lists the known ones."""
+    action_selector: str = "default"
+    """How GFUCB selects actions: default (exact for finite classes, otherwise last-layer), or
+    the name of an action selector; an unknown name lists the known ones."""
     weight_ridge: float = 10.0
-    """Solvers that see the weights: how much the fitted weights are trusted."""
+    """Action selectors linearised, certified and gradient: ridge penalty on changes of the
+    network weights. A larger value gives a smaller bonus."""
     radius: Literal["default", "constant", "printed-log", "corrected", "printed"] = "default"
     """Squared radius of GFUCB: calibrated to the coverage below (default), a constant share of
     the value range, the schedule 0.4 log(0.5 t + 2) of the paper's experiments, or Lemma 1,
-    corrected or as printed (finite and linear environments)."""
+    corrected or as printed (environments finite and linear)."""
     coverage: float = 0.8
-    """Calibrated radius: the share of rewards that should fall within the width predicted."""
+    """Calibrated radius: the share of rewards that should fall inside the predicted interval."""
     radius_scale: float = 1.0
-    """Multiplies the squared radius: of GFUCB, of neural-ucb and neural-linear-ucb, and the
-    variance of the samples of neural-ts and neural-linear-ts."""
+    """Multiplies the squared radius of GFUCB, neural-ucb and neural-linear-ucb, and the variance
+    of the samples of neural-ts and neural-linear-ts."""
     refit_growth: float | None = None
-    """Fit the representation anew when the data has grown by this factor; by default always
-    for finite classes, and at 1.3 for others."""
+    """Refit the representation when the data has grown by this factor. By default finite
+    classes refit in every round, other classes at 1.3."""
     fit_steps: int | None = None
-    """Gradient steps in one fit of the default network while tasks have up to ten samples; by
+    """Gradient steps in one fit of the default network while tasks have at most ten samples. By
     default 60, and 20 for images of 16 x 16 and more."""
     fit_loss: Literal["leave_one_out", "residual"] = "leave_one_out"
-    """What a fit of the default network makes small: held-out errors or plain residuals."""
+    """Loss of the default fit: leave-one-out errors, or residuals."""
     epsilon: float = 0.1
-    """eps-greedy agents: probability of an action at random."""
+    """Epsilon-greedy agents: probability of a random action."""
     gap_scale: float = 10.0
-    """SquareCB: multiplier of sqrt(K t) in the weight of gaps; larger is greedier."""
+    """SquareCB: multiplier of sqrt(K t) in the weight of gaps. A larger value explores less."""
     perturbation: float = 0.1
-    """NPR: standard deviation of what is added to rewards before fitting."""
+    """NPR: standard deviation of the noise added to rewards before each fit."""
     alpha: float = 0.3
-    """LinUCB and oracle-ucb: multiplier of the width."""
+    """LinUCB and oracle-ucb: multiplier of the standard deviation in the bonus."""
     group_size: int = 1
-    """Independent agents: tasks that share one learner."""
+    """Independent agents: number of tasks that share one learner."""
     epochs: int = 200
     """The paper's procedure: epochs of Adam in every fit."""
     tuning_iterations: int = 200
@@ -93,42 +81,61 @@ class AgentConfig:
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """One run: one agent in one environment under one seed."""
+class EpisodicAgentConfig(AgentConfig):
+    """Settings of the episodic agents. An agent ignores the settings that it does not have."""
 
-    environment: EnvironmentConfig = field(default_factory=EnvironmentConfig)
-    agent: AgentConfig = field(default_factory=AgentConfig)
+    name: str = "gfucb-mdp"
+    """Which agent; an unknown name lists the known ones."""
+    bonus_scale: float = 0.3
+    """The bonus is this factor times the standard deviation times the length of the value
+    range."""
+    ridge: float = 0.1
+    """Ridge penalty on the heads."""
+    representation: Literal["given", "network"] = "given"
+    """Representation class of agents that learn one: given (the class of the environment, or
+    the inputs themselves where it has none), or network."""
+    replan: str = "determinant"
+    """When to compute a new plan: determinant, doubling or every."""
+    share_stages: bool = False
+    """Use one representation for all stages."""
+    next_targets: int = 0
+    """Number of directions of the next observation that networks also learn to predict."""
+    reward_weight: float = 0.0
+    """Weight of reward ranks among these auxiliary targets; 0 for none."""
+    warm_start: bool = True
+    """Start each fit of a network at the previous fit, not at the initial weights."""
+    fit: str = "default"
+    """How networks are fitted: default (variable projection with the settings below), or the
+    name of a fit; an unknown name lists the known ones."""
+    fit_steps: int = 60
+    """Gradient steps in one fit of a network."""
+    fit_rate: float = 1e-2
+    """Learning rate of these steps."""
+    weight_decay: float = 0.0
+    """Weight decay of these steps."""
+    fit_batch: int = 1024
+    """Samples in one step, of all tasks together."""
+    fit_window: int = 64
+    """Most samples in one step of one task, stage and target."""
+    feature_dim: int = 8
+    """Number of features of networks."""
+    hidden: int = 32
+    """Hidden units of networks."""
+    epsilon: float = 0.1
+    """fitted-q: probability of a random action."""
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run: one agent in one environment with one seed."""
+
+    environment: EnvironmentConfig
+    agent: AgentConfig
     num_rounds: int = 200
-    """T, the number of rounds."""
+    """T, the number of rounds; in episodic environments, of episodes."""
     seed: int = 0
     """Environment and agent derive all their randomness from it."""
 
     def __post_init__(self) -> None:
         if self.num_rounds < 1:
             raise InvalidInputError(f"num_rounds must be at least 1, got {self.num_rounds}")
-
-
-def make_environment(
-    config: EnvironmentConfig, seed: int, data_dir: str | None = None
-) -> BanditEnvironment:
-    """Build the environment of a config; `data_dir` is where MNIST's files lie."""
-    sizes: dict[str, Any] = {"num_tasks": config.num_tasks, "num_actions": config.num_actions}
-    if config.kind in ("digits", "mnist"):
-        data = load_digits() if config.kind == "digits" else load_mnist(data_dir)
-        return ImageBandit(
-            data,
-            **sizes,
-            reward_map=config.reward_map,
-            digits=config.digits,
-            noise_scale=config.noise_scale,
-            seed=seed,
-        )
-    dims: dict[str, Any] = {"input_dim": config.input_dim, "feature_dim": config.feature_dim}
-    rest: dict[str, Any] = {"noise_scale": config.noise_scale, "seed": seed}
-    makers: dict[str, Callable[[], SyntheticBandit]] = {
-        "finite": lambda: finite_bandit(
-            **sizes, **dims, **rest, num_representations=config.num_representations
-        ),
-        "linear": lambda: linear_bandit(**sizes, **dims, **rest),
-    }
-    return lookup(makers, config.kind, "environment")()

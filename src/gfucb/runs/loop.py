@@ -39,7 +39,7 @@ def play(
     environment: BanditEnvironment,
     *,
     num_rounds: int,
-    reads_truth: bool = ...,
+    uses_true_features: bool = ...,
     rounds_done: int = ...,
     cumulative_regret: float = ...,
 ) -> Iterator[Row]: ...
@@ -51,7 +51,7 @@ def play(
     environment: EpisodicEnvironment,
     *,
     num_rounds: int,
-    reads_truth: bool = ...,
+    uses_true_features: bool = ...,
     rounds_done: int = ...,
     cumulative_regret: float = ...,
 ) -> Iterator[Row]: ...
@@ -62,7 +62,7 @@ def play(
     environment: AnyEnvironment,
     *,
     num_rounds: int,
-    reads_truth: bool = False,
+    uses_true_features: bool = False,
     rounds_done: int = 0,
     cumulative_regret: float = 0.0,
 ) -> Iterator[Row]:
@@ -70,10 +70,10 @@ def play(
 
     An agent of the bandits needs a `BanditEnvironment`, an episodic agent an
     `EpisodicEnvironment`. In finite MDPs the regret is exact, see `PolicyEvaluator`; an episodic
-    environment without optimal values gives rows without regret. With `reads_truth` the agent is
-    shown the true features instead of the inputs.
+    environment without optimal values gives rows without regret. With `uses_true_features` the
+    agent receives the true features instead of the inputs.
     """
-    play_round = _round_player(agent, environment, reads_truth)
+    play_round = _round_player(agent, environment, uses_true_features)
     for round_index in range(rounds_done + 1, num_rounds + 1):
         outcome = play_round(round_index)
         if "regret" in outcome:
@@ -141,17 +141,19 @@ def play_episode(
 
 
 def _round_player(
-    agent: AnyAgent, environment: AnyEnvironment, reads_truth: bool
+    agent: AnyAgent, environment: AnyEnvironment, uses_true_features: bool
 ) -> Callable[[int], Row]:
     """A function that plays one round, and returns its reward, regret and other columns."""
     if _is_episodic(agent) and _has_episodes(environment):
         if not isinstance(environment, TabularMDPs):
             return lambda index: _play_unevaluated_episode(agent, environment, index)
-        shown = with_true_features(environment) if reads_truth else environment
+        shown = with_true_features(environment) if uses_true_features else environment
         return PolicyEvaluator(agent, shown).play
     if _has_rounds(environment) and not _is_episodic(agent):
         bandit = cast(BanditAgent, agent)
-        return lambda index: _play_bandit_round(bandit, environment.round(index), reads_truth)
+        return lambda index: _play_bandit_round(
+            bandit, environment.round(index), uses_true_features
+        )
     raise InvalidInputError(
         f"{type(agent).__name__} cannot play in {type(environment).__name__}: one is for "
         "bandits, the other for episodic MDPs"
@@ -170,8 +172,8 @@ def _has_rounds(environment: AnyEnvironment) -> TypeGuard[BanditEnvironment]:
     return hasattr(environment, "round")
 
 
-def _play_bandit_round(agent: BanditAgent, round_: BanditRound, reads_truth: bool) -> Row:
-    decision = agent.decide(round_.true_features if reads_truth else round_.candidates)
+def _play_bandit_round(agent: BanditAgent, round_: BanditRound, uses_true_features: bool) -> Row:
+    decision = agent.decide(round_.true_features if uses_true_features else round_.candidates)
     rewards = round_.rewards(decision.actions)
     agent.observe(decision, rewards)
     return _bandit_outcome(round_, decision.actions, rewards)

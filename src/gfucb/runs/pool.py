@@ -3,7 +3,7 @@
 Workers are spawned, not forked: a forked process would inherit torch's threads in an undefined
 state. Each worker holds one end of a pipe whose other end only the parent has. When the parent
 closes it, or ends for any reason, even `kill -9`, the worker exits at once and the system releases
-its locks.
+its locks. Workers import the plugins of the parent first.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TypeVar
 
 import torch
+
+from gfucb.runs.plugins import load_plugins, loaded_plugins
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,7 +42,7 @@ def run_in_processes(
     """
     context = multiprocessing.get_context("spawn")
     watched, held = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (watched,))
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (watched, loaded_plugins()))
     try:
         futures = {pool.submit(function, item): item for item in items}
         while futures:
@@ -68,8 +71,9 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _start_worker(watched: Connection) -> None:
+def _start_worker(watched: Connection, plugins: Sequence[Path]) -> None:
     torch.set_num_threads(1)
+    load_plugins(plugins)
     threading.Thread(target=_exit_with_parent, args=(watched,), daemon=True).start()
 
 

@@ -1,23 +1,50 @@
-"""Named experiments: a environment, a length, the agents to compare and the seeds."""
+"""Presets: named experiments with an environment, a number of rounds, agents and seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from gfucb.core.errors import lookup
-from gfucb.runs.config import EnvironmentConfig
+from gfucb.runs.config import (
+    AgentConfig,
+    BanditAgentConfig,
+    EnvironmentConfig,
+    EpisodicAgentConfig,
+)
+from gfucb.runs.environments import (
+    FiniteBanditConfig,
+    ImageBanditConfig,
+    LinearMDPConfig,
+    LockConfig,
+    RichLockConfig,
+    SyntheticBanditConfig,
+)
+from gfucb.runs.registry import Registry
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named experiment: a environment, a length, the agents to compare and the seeds."""
+    """A named experiment. `agent` has the settings that all its agents share."""
 
     description: str
     environment: EnvironmentConfig
     num_rounds: int
     agents: tuple[str, ...]
     seeds: tuple[int, ...]
+    agent: AgentConfig
+
+
+PRESETS: Registry[Preset] = Registry("preset")
+
+
+def register_preset(name: str) -> Callable[[Callable[[], Preset]], Callable[[], Preset]]:
+    """Register the preset that the decorated function returns; `--preset name` selects it."""
+
+    def register(make: Callable[[], Preset]) -> Callable[[], Preset]:
+        PRESETS.register(name, make(), make)
+        return make
+
+    return register
 
 
 BASELINES = (
@@ -30,48 +57,118 @@ BASELINES = (
     "uniform",
 )
 
-# In synthetic environments a learner for each task alone is LinUCB.
+# In synthetic environments an independent learner is LinUCB.
 EXACT_BASELINES = tuple(name for name in BASELINES if name != "independent-eps-greedy")
 
-PRESETS: Mapping[str, Preset] = {
-    "demo": Preset(
-        "16 tasks on 8x8 digits: does sharing pay, and does optimism? Under two minutes.",
-        EnvironmentConfig(num_tasks=16),
+
+@register_preset("demo")
+def demo() -> Preset:
+    """The first thing to run."""
+    return Preset(
+        "16 tasks on 8x8 digits: GFUCB against baselines, in under two minutes",
+        ImageBanditConfig(num_tasks=16),
         num_rounds=100,
         agents=BASELINES,
-        seeds=(0, 1, 2, 3, 4),
-    ),
-    "digits": Preset(
-        "the common problem of the benchmarks: 30 tasks, 400 rounds, 8x8 digits",
-        EnvironmentConfig(),
+        seeds=tuple(range(5)),
+        agent=BanditAgentConfig(),
+    )
+
+
+@register_preset("digits")
+def digits() -> Preset:
+    """The problem of the regret benchmarks."""
+    return Preset(
+        "the problem of the benchmarks: 30 tasks, 400 rounds, 8x8 digits",
+        ImageBanditConfig(),
         num_rounds=400,
         agents=BASELINES,
         seeds=tuple(range(20)),
-    ),
-    "mnist": Preset(
+        agent=BanditAgentConfig(),
+    )
+
+
+@register_preset("mnist")
+def mnist() -> Preset:
+    """The problem of the paper's experiments."""
+    return Preset(
         "section 6.1 of the paper: 10 tasks, 600 rounds, permuted rewards, noise 0.01",
-        EnvironmentConfig(kind="mnist", num_tasks=10, reward_map="permutation", noise_scale=0.01),
+        ImageBanditConfig("mnist", num_tasks=10, reward_map="permutation", noise_scale=0.01),
         num_rounds=600,
         agents=BASELINES,
         seeds=tuple(range(10)),
-    ),
-    "finite": Preset(
+        agent=BanditAgentConfig(),
+    )
+
+
+@register_preset("finite")
+def finite() -> Preset:
+    """A class for which no step is approximate."""
+    return Preset(
         "eight known representations, one of them true: every step of Algorithm 1 is exact",
-        EnvironmentConfig(kind="finite", num_tasks=4, num_actions=5),
+        FiniteBanditConfig(num_tasks=4, num_actions=5),
         num_rounds=200,
         agents=EXACT_BASELINES,
         seeds=tuple(range(10)),
-    ),
-    "linear": Preset(
+        agent=BanditAgentConfig(),
+    )
+
+
+@register_preset("linear")
+def linear() -> Preset:
+    """A low-rank linear representation."""
+    return Preset(
         "a linear representation of rank 2 in 6 dimensions, shared by 10 tasks",
-        EnvironmentConfig(kind="linear", num_tasks=10, num_actions=5),
+        SyntheticBanditConfig(num_tasks=10, num_actions=5),
         num_rounds=200,
         agents=EXACT_BASELINES,
         seeds=tuple(range(10)),
-    ),
-}
+        agent=BanditAgentConfig(),
+    )
 
 
-def preset(name: str) -> Preset:
-    """The preset of that name, or an error that lists them all."""
-    return lookup(PRESETS, name, "preset")
+@register_preset("lock")
+def lock() -> Preset:
+    """Exploration over many stages."""
+    return Preset(
+        "a combination lock with 20 stages: Algorithm 2 as printed and corrected",
+        LockConfig(num_tasks=1, num_actions=2, horizon=20),
+        num_rounds=1000,
+        agents=("gfucb-mdp", "gfucb-mdp-literal", "ucbvi", "randomised-lsvi", "uniform-mdp"),
+        seeds=tuple(range(5)),
+        agent=EpisodicAgentConfig(),
+    )
+
+
+@register_preset("rich-lock")
+def rich_lock() -> Preset:
+    """Exploration with a representation to learn."""
+    return Preset(
+        "five locks of 10 stages observed through one unknown emission",
+        RichLockConfig(num_tasks=5, num_actions=4, horizon=10),
+        num_rounds=400,
+        agents=("gfucb-mdp", "oracle-lsvi-ucb", "lsvi-ucb"),
+        seeds=tuple(range(3)),
+        agent=EpisodicAgentConfig(
+            representation="network",
+            share_stages=True,
+            next_targets=3,
+            reward_weight=3.0,
+            warm_start=False,
+            fit_steps=200,
+            fit_batch=1600,
+            fit_window=32,
+        ),
+    )
+
+
+@register_preset("linear-mdp")
+def linear_mdp() -> Preset:
+    """A finite class of representations of linear MDPs."""
+    return Preset(
+        "ten linear MDPs on one of 64 representations",
+        LinearMDPConfig(),
+        num_rounds=500,
+        agents=("gfucb-mdp", "oracle-lsvi-ucb", "independent-mdp", "fitted-q", "uniform-mdp"),
+        seeds=tuple(range(5)),
+        agent=EpisodicAgentConfig(bonus_scale=0.2),
+    )

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.records import Row
-from gfucb.runs.build_run import AnyRunConfig, prepare, relative_cost
-from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
+from gfucb.runs.build_run import config_from, prepare
+from gfucb.runs.config import RunConfig
 from gfucb.runs.jobs import Job
 from gfucb.runs.pool import one_thread
+from gfucb.runs.registry import AGENTS
 from gfucb.runs.store import read_config, read_rows
 
 
-def run(config: AnyRunConfig, directory: Path, *, data_dir: str | None = None) -> Iterator[Row]:
+def run(config: RunConfig, directory: Path, *, data_dir: str | None = None) -> Iterator[Row]:
     """Run `config` into `directory` and yield rows as they are written.
 
     A run that was interrupted continues; a finished one is refused.
@@ -32,7 +33,7 @@ def run(config: AnyRunConfig, directory: Path, *, data_dir: str | None = None) -
     yield from stored.write(work)
 
 
-def run_to_end(config: AnyRunConfig, directory: Path, data_dir: str | None = None) -> float:
+def run_to_end(config: RunConfig, directory: Path, data_dir: str | None = None) -> float:
     """Run on one thread; return the cumulative regret of a task."""
     with one_thread():
         for _ in run(config, directory, data_dir=data_dir):
@@ -45,28 +46,23 @@ def final_regret(directory: Path) -> float:
     return float(read_rows(directory)[-1]["cumulative_regret"])
 
 
-def run_job_of(config: AnyRunConfig, name: str, data_dir: str | None = None) -> Job:
+def run_job_of(config: RunConfig, name: str, data_dir: str | None = None) -> Job:
     """A run as a job of that name."""
     return Job(
         name,
         partial(prepare, config, data_dir),
         resumable=True,
         settings=dataclasses.asdict(config),
-        relative_cost=relative_cost(config.agent.name),
+        relative_cost=AGENTS[config.agent.name].relative_cost,
     )
 
 
 def load_config(directory: Path) -> RunConfig:
-    """The settings of a bandit run, as they were given."""
+    """The settings of a run, as they were given."""
     stored = read_config(directory)
     try:
-        return RunConfig(
-            EnvironmentConfig(**stored["environment"]),
-            AgentConfig(**stored["agent"]),
-            stored["num_rounds"],
-            stored["seed"],
-        )
+        return config_from(stored)
     except (KeyError, TypeError) as error:
         raise RunDirectoryError(
-            f"the settings in {directory} are not those of a bandit run of this version: {error}"
+            f"the settings in {directory} are not those of a run of this version: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""From run directories to tables: means, intervals, and paired differences over seeds."""
+"""From rows to tables: means, 95% intervals, and paired differences over seeds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from gfucb.core.errors import RunDirectoryError
+from gfucb.core.errors import RunDirectoryError, lookup
+from gfucb.runs.registry import agent_label
 from gfucb.runs.store import read_config, read_provenance, read_rows
 
 CONFIDENCE = 0.95
+# Agents with which the others are compared, the first one present.
+REFERENCES = ("gfucb-mdp", "gfucb")
 
 
 def find_runs(directory: Path) -> list[Path]:
-    """All run directories at or below `directory`, in order of their names."""
+    """All run directories at or below `directory`, in the order of their names."""
     if not directory.is_dir():
         raise RunDirectoryError(f"there is no directory {directory}; `gfucb compare` makes one")
     found = sorted(path.parent for path in directory.rglob("config.json"))
@@ -40,43 +43,59 @@ def load_rows(directory: Path) -> pd.DataFrame:
             problem = {name: config[name] for name in ("environment", "num_rounds")}
             if problem != (shared := shared or problem):
                 raise RunDirectoryError(
-                    f"{path} is a run of another environment or length than those beside it, so they "
-                    "cannot be compared; give each comparison a directory of its own"
+                    f"{path} is a run of another environment or length than those beside it, so "
+                    "they cannot be compared; give each comparison a directory of its own"
                 )
             rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
             tables.append(rows.assign(agent=config["agent"]["name"], seed=config["seed"]))
     if not tables:
         raise RunDirectoryError(
-            f"no run in {directory} is finished; give the command that began them again"
+            f"no run in {directory} is finished; repeat the command that started them"
         )
     return pd.concat(tables, ignore_index=True)
 
 
-def half_width(values: NDArray[np.float64]) -> float:
-    """Half the 95% t-interval of the mean of independent values; NaN for a single one."""
-    if len(values) < 2:
-        return float("nan")
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    return float(error * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+def load_seconds(directory: Path) -> pd.Series:
+    """CPU seconds of one finished run, mean over seeds, by agent."""
+    runs = [(read_config(path), read_provenance(path)) for path in find_runs(directory)]
+    table = pd.DataFrame(
+        {
+            "agent": [config["agent"]["name"] for config, _ in runs],
+            "seconds": [provenance["cpu_seconds"] for _, provenance in runs],
+            "finished": [bool(provenance.get("finished")) for _, provenance in runs],
+        }
+    )
+    return table[table["finished"]].groupby("agent")["seconds"].mean()
 
 
 def summarise(directory: Path, reference: str | None = None) -> pd.DataFrame:
-    """One line an agent, the best first.
+    """The summary of the finished runs at or below `directory`, see `summarise_rows`."""
+    return summarise_rows(load_rows(directory), load_seconds(directory), reference)
 
-    The reference is GFUCB, of bandits or of MDPs, unless another one is named.
 
-    Columns: regret (cumulative, of one task, mean over seeds) and its 95% half width;
-    regret_per_decision; late_regret, that of the last quarter of the rounds;
-    versus_reference, the mean paired difference of regret to `reference` and its half width;
-    cpu_seconds of one run; seeds; and in episodic environments optimism_violations, the share of
-    episodes whose optimistic value was below the optimal one.
+def summarise_rows(
+    rows: pd.DataFrame, seconds: pd.Series, reference: str | None = None
+) -> pd.DataFrame:
+    """One line per agent, the smallest regret first.
+
+    Columns: regret (cumulative, per task, mean over seeds) and its 95% half width;
+    regret_per_decision; late_regret, per decision in the last quarter of the rounds;
+    cpu_seconds of one run; seeds; versus_reference, the mean paired difference of regret to
+    `reference`, and its half width; and in episodic environments optimism_violations, the share
+    of episodes whose optimistic value was below the optimal value.
+
+    Args:
+        rows: rows of all runs, with columns agent and seed.
+        seconds: CPU seconds of one run, by agent.
+        reference: the agent others are compared with; by default GFUCB, if it is there. The
+            table has its name in `attrs["reference"]`.
     """
-    rows = load_rows(directory)
     reference = reference or reference_among(rows["agent"].unique())
     final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
+    if reference is not None:
+        lookup(dict.fromkeys(final.index), reference, "agent of these runs")
     num_rounds = int(rows["round"].max())
     late = rows[rows["round"] > 0.75 * num_rounds].groupby("agent")["regret"].mean()
-    seconds = _cpu_seconds(directory)
     lines = []
     for agent, regrets in ((str(name), final.loc[name]) for name in final.index):
         values = regrets.dropna().to_numpy(np.float64)
@@ -92,55 +111,58 @@ def summarise(directory: Path, reference: str | None = None) -> pd.DataFrame:
         if "optimism_violations" in rows.columns:
             own = rows[rows["agent"] == agent]
             line["optimism_violations"] = own["optimism_violations"].mean()
-        if reference in final.index:
+        if reference is not None:
             differences = (regrets - final.loc[reference]).dropna().to_numpy(np.float64)
             line["versus_reference"] = differences.mean()
             line["versus_reference_half_width"] = half_width(differences)
         lines.append(line)
-    return pd.DataFrame(lines).sort_values("regret", ignore_index=True)
+    table = pd.DataFrame(lines).sort_values("regret", ignore_index=True)
+    table.attrs["reference"] = reference
+    return table
 
 
-def reference_among(agents: Iterable[str]) -> str:
-    """The agent that others are compared with."""
-    return "gfucb-mdp" if "gfucb-mdp" in set(agents) else "gfucb"
+def reference_among(agents: Iterable[str]) -> str | None:
+    """The agent with which others are compared; None if there is no GFUCB among them."""
+    names = set(agents)
+    return next((name for name in REFERENCES if name in names), None)
 
 
-def _cpu_seconds(directory: Path) -> pd.Series:
-    runs = [(read_config(path), read_provenance(path)) for path in find_runs(directory)]
-    table = pd.DataFrame(
-        {
-            "agent": [config["agent"]["name"] for config, _ in runs],
-            "seconds": [provenance["cpu_seconds"] for _, provenance in runs],
-            "finished": [bool(provenance.get("finished")) for _, provenance in runs],
-        }
-    )
-    return table[table["finished"]].groupby("agent")["seconds"].mean()
+def half_width(values: NDArray[np.float64]) -> float:
+    """Half the 95% t-interval of the mean of independent values; NaN for a single one."""
+    if len(values) < 2:
+        return float("nan")
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return float(error * stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
 
 
 def presentable(table: pd.DataFrame) -> list[dict[str, str]]:
-    """The lines of a summary as people read them, by column."""
-    return [
-        {
-            "agent": line["agent"],
-            "regret": interval(line["regret"], line["regret_half_width"]),
-            "versus GFUCB": ""
-            if line["agent"] in ("gfucb", "gfucb-mdp")
-            else interval(
-                line.get("versus_reference", math.nan),
-                line.get("versus_reference_half_width", math.nan),
-                sign=True,
-            ),
-            "each": f"{line['regret_per_decision']:.3f}",
-            "late": f"{line['late_regret']:.3f}",
-            "seconds": f"{line['cpu_seconds']:.1f}",
-        }
-        | ({"< V*": f"{line['optimism_violations']:.1%}"} if "optimism_violations" in line else {})
-        for line in table.to_dict("records")
-    ]
+    """The lines of a summary as text, by column."""
+    reference = table.attrs.get("reference") or reference_among(table["agent"])
+    return [_presentable_line(line, reference) for line in table.to_dict("records")]
+
+
+def _presentable_line(line: dict[Any, Any], reference: str | None) -> dict[str, str]:
+    cells = {
+        "agent": line["agent"],
+        "regret": interval(line["regret"], line["regret_half_width"]),
+    }
+    if reference is not None:
+        mean, spread = line["versus_reference"], line["versus_reference_half_width"]
+        is_reference = line["agent"] == reference
+        difference = "" if is_reference else interval(mean, spread, sign=True)
+        cells[f"versus {agent_label(reference)}"] = difference
+    cells |= {
+        "per decision": f"{line['regret_per_decision']:.3f}",
+        "late": f"{line['late_regret']:.3f}",
+        "seconds": f"{line['cpu_seconds']:.1f}",
+    }
+    if "optimism_violations" in line:
+        cells["< V*"] = f"{line['optimism_violations']:.1%}"
+    return cells
 
 
 def interval(mean: float, half_width: float, *, sign: bool = False) -> str:
-    """`mean ± half width` for people; only the mean if there is no interval."""
+    """`mean ± half width`; only the mean if there is no interval."""
     if not math.isfinite(mean):
         return ""
     text = f"{mean:+.2f}" if sign else f"{mean:.2f}"

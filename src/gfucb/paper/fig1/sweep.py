@@ -16,9 +16,11 @@ from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mn
 from gfucb.exploration import FineTuning
 from gfucb.paper.common import Job, Options
 from gfucb.paper.strided_run import StridedRun
-from gfucb.runs.bandit_agents import make_agent, paper_agent
-from gfucb.runs.config import AgentConfig
+from gfucb.runs.agents.paper import paper_agent
+from gfucb.runs.build_run import make_agent
+from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.loop import play, play_batched
+from gfucb.runs.registry import AGENTS
 
 # Design choices were made on seeds from 2000 on.
 SEEDS = tuple(range(200, 220))
@@ -232,13 +234,13 @@ def _single_regrets(
     options: Options,
 ) -> Iterator[list[float]]:
     """Yield the same for agents that cannot be batched."""
-    agent_config = AgentConfig(name=curve.agent)
+    agent_config = BanditAgentConfig(name=curve.agent)
     runs = [
         play(
             make_agent(agent_config, environment, seed),
             environment,
             num_rounds=sizes.num_rounds,
-            reads_truth=curve.agent == "oracle-ucb",
+            uses_true_features=AGENTS[curve.agent].uses_true_features,
         )
         for environment, seed in zip(environments, seeds, strict=True)
     ]

@@ -10,7 +10,9 @@ from typing import Any
 from gfucb.core.records import Row
 from gfucb.environments import linear_mdps
 from gfucb.paper.common import Job, Options
-from gfucb.runs.episodic_agents import EPISODIC_AGENTS, EpisodicAgentConfig, make_episodic_agent
+from gfucb.runs import registry
+from gfucb.runs.build_run import make_agent
+from gfucb.runs.config import EpisodicAgentConfig
 from gfucb.runs.loop import play
 
 SEEDS = tuple(range(20))
@@ -88,10 +90,10 @@ def run_rows(part: str, agent_name: str, seed: int, quick: bool) -> Sequence[Row
     rows: list[Row] = []
     violations = 0.0
     for result in play(
-        make_episodic_agent(agent_config, environment, seed),
+        make_agent(agent_config, environment, seed),
         environment,
         num_rounds=num_episodes,
-        reads_truth=EPISODIC_AGENTS[agent_name].reads_truth,
+        uses_true_features=registry.AGENTS[agent_name].uses_true_features,
     ):
         violations += float(result["optimism_violations"])
         episode = int(result["round"])

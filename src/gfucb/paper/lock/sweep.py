@@ -13,7 +13,8 @@ from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.records import Row
 from gfucb.environments import TabularMDPs, rich_lock, tabular_lock
 from gfucb.paper.common import Job, Options
-from gfucb.runs.episodic_agents import EpisodicAgentConfig, make_episodic_agent
+from gfucb.runs.build_run import make_agent
+from gfucb.runs.config import EpisodicAgentConfig
 from gfucb.runs.policy_evaluator import PolicyEvaluator, with_true_features
 
 SEEDS = tuple(range(20))
@@ -103,7 +104,7 @@ def tabular_rows(
 ) -> Sequence[Row]:
     """A regret curve, or only the row of the episode that reached the goal."""
     environment = tabular_lock(horizon=horizon, seed=seed)
-    agent = make_episodic_agent(EpisodicAgentConfig(name=agent_name), environment, seed)
+    agent = make_agent(EpisodicAgentConfig(name=agent_name), environment, seed)
     key = {"part": "tabular", "agent": agent_name, "horizon": horizon, "num_tasks": 1}
     return _run(agent, environment, seed, num_episodes, is_curve, key)
 
@@ -123,7 +124,7 @@ def rich_rows(
         environment, agent_config = with_true_features(environment), ORACLE
     if quick:
         agent_config = replace(agent_config, fit_steps=5)
-    agent = make_episodic_agent(agent_config, environment, seed)
+    agent = make_agent(agent_config, environment, seed)
     key = {
         "part": "rich",
         "agent": agent_config.name,

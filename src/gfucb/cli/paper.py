@@ -1,0 +1,101 @@
+"""Commands about the paper: reproduce its figures, and write the page of all reproductions."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from gfucb.cli.paths import require_parent
+from gfucb.cli.terminal import progress
+from gfucb.core.errors import InvalidInputError
+from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of, reproduce
+from gfucb.runs.plugins import load_plugins
+
+
+@dataclass(frozen=True)
+class ReproduceCommand:
+    """Reproduce a figure or claim: its rows, its figure, and a verdict on each statement.
+
+    The directory gets rows.csv, figure.png, figure.svg, verdict.md, verdict.json and
+    provenance.json. A repeated command computes only what is missing.
+    """
+
+    name: Annotated[str, tyro.conf.Positional]
+    """Which one, or `all` for the paper's figures; an unknown name lists the known ones."""
+    out: Path
+    """Directory for the results; with `all`, for one directory each."""
+    plugin: tuple[Path, ...] = ()
+    """Python files that register figures of your own."""
+    seeds: tuple[int, ...] | None = None
+    """Which seeds, instead of the default ones."""
+    quick: bool = False
+    """A small version that takes under a minute. It tests the code, not the claim."""
+    data_dir: str | None = None
+    """Directory with data files, for figures that need some."""
+    device: str = "cpu"
+    """Device of the networks."""
+    processes: int = 1
+    """Number of jobs at a time; the results do not depend on it."""
+    only: str = "*"
+    """Compute only jobs whose names match, such as `paper-*`. Several machines can so share the
+    work on one directory, one call at a time."""
+    only_what_is_there: bool = False
+    """Compute nothing: figure and verdicts from the finished jobs."""
+
+    def __call__(self, console: Console) -> None:
+        """Compute what is missing, then print the verdicts."""
+        load_plugins(self.plugin)
+        options = Options(self.seeds, self.quick, self.data_dir, self.device)
+        if self.name == "all":
+            for name in self._matching_figures(options):
+                replace(self, name=name, out=self.out / name)(console)
+            return
+        entry = REPRODUCTIONS[self.name]
+        num_jobs = len(entry.jobs(options))
+        with progress(console, self.name, num_jobs, "job") as advance:
+            verdicts = reproduce(
+                self.name,
+                entry,
+                self.out,
+                options,
+                advance=advance,
+                processes=self.processes,
+                only=self.only,
+                only_what_is_there=self.only_what_is_there,
+            )
+        if not verdicts:
+            console.print("some jobs are missing: no figure yet", highlight=False)
+            return
+        for verdict in verdicts:
+            answer = "holds" if verdict.holds else "does not hold"
+            console.print(f"{verdict.claim}: {answer}. {verdict.measured}", highlight=False)
+        console.print(f"figure: {self.out / 'figure.png'}", highlight=False)
+
+    def _matching_figures(self, options: Options) -> list[str]:
+        """The paper's figures that have a job whose name matches `only`."""
+        names = {name: [job.name for job in REPRODUCTIONS[name].jobs(options)] for name in PAPER}
+        found = [name for name in PAPER if fnmatch.filter(names[name], self.only)]
+        if not found:
+            raise InvalidInputError(f"no job of any figure matches {self.only!r}")
+        return found
+
+
+@dataclass(frozen=True)
+class PageCommand:
+    """Write one document of all reproductions: figures, verdicts, choices, provenance."""
+
+    results: Path = Path("results")
+    """Directory with one directory per reproduction."""
+    out: Path = Path("docs/reproduction.md")
+    """The document."""
+
+    def __call__(self, console: Console) -> None:
+        """Compose and write."""
+        require_parent(self.out)
+        self.out.write_text(page_of(self.results, self.out.parent))
+        console.print(f"written: {self.out}", highlight=False)

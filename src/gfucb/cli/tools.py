@@ -1,0 +1,103 @@
+"""Other commands: measure costs, list components, download data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from rich.console import Console
+
+from gfucb.cli.paths import require_parent
+from gfucb.cli.terminal import Described, bench_table, entries_table, presets_table
+from gfucb.environments import fetch_mnist
+from gfucb.environments.images import DATA_DIR_VARIABLE
+from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
+from gfucb.runs.benchmarks import MEASURES, measure
+from gfucb.runs.plugins import load_plugins
+from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, AgentEntry, Kind
+
+
+@dataclass(frozen=True)
+class BenchCommand:
+    """Measure costs, each as a ratio of two measurements in this process.
+
+    decision: a decision over the paper's fine-tuning. growth: late rounds over early rounds.
+    tasks: the time per task with many tasks over that with few. subset: decisions for a few of
+    many tasks over decisions for a few of few. catalogue: items that all tasks share over one copy
+    per task. batched: runs in a batch over runs one after another. On a CPU one thread is
+    used, and seconds are CPU seconds. Takes some minutes.
+    """
+
+    only: tuple[str, ...] = tuple(MEASURES)
+    """Which measurements to take."""
+    sizes: Annotated[BenchSizes, tyro.conf.arg(name="")] = field(default_factory=BenchSizes)
+    device: str = "cpu"
+    """Device of the agents: cpu or cuda."""
+    data_dir: str | None = None
+    """Directory with the MNIST files; by default the environment variable GFUCB_DATA_DIR. Without
+    files, random images of the same size."""
+    quick: bool = False
+    """Tiny problems that take seconds. They test the code; ratios are not compared with targets."""
+    json: Path | None = None
+    """Also write the ratios, with versions, commit and device, to this file."""
+
+    def __call__(self, console: Console) -> None:
+        """Measure, print the table."""
+        require_parent(self.json)
+        torch.set_num_threads(1)
+        data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
+        setting = Setting(self.sizes, self.device, data_dir)
+        provenance = setting.describe()  # of the code that is measured, not of later edits
+        ratios: list[Ratio] = []
+        for name, take in [(name, measure(name)) for name in self.only]:
+            console.print(f"measuring {name}", highlight=False)
+            ratios += [replace(r, target=None) if self.quick else r for r in take(setting)]
+        console.print(bench_table(ratios))
+        if self.json is not None:
+            content = {"provenance": provenance, "ratios": [ratio.record() for ratio in ratios]}
+            self.json.write_text(json.dumps(content, indent=2) + "\n")
+
+
+@dataclass(frozen=True)
+class FetchCommand:
+    """Download the four MNIST files that are missing from a directory; checksums are verified."""
+
+    data_dir: Path
+    """Directory for the files."""
+
+    def __call__(self, console: Console) -> None:
+        """Download and check."""
+        for path in fetch_mnist(self.data_dir):
+            console.print(f"checked {path}", highlight=False)
+
+
+@dataclass(frozen=True)
+class PresetsCommand:
+    """List the presets, environments, agents, fits and action selectors."""
+
+    plugin: tuple[Path, ...] = ()
+    """Python files that register components of your own."""
+
+    def __call__(self, console: Console) -> None:
+        """Print one table each."""
+        load_plugins(self.plugin)
+        console.print(presets_table())
+        components: dict[str, Mapping[str, Described]] = {
+            "environment": ENVIRONMENTS,
+            "bandit agent": _of_kind("bandit"),
+            "episodic agent": _of_kind("episodic"),
+            "fit": FITS,
+            "action selector": ACTION_SELECTORS,
+        }
+        for noun, entries in components.items():
+            console.print("", entries_table(noun, entries))
+
+
+def _of_kind(kind: Kind) -> dict[str, AgentEntry]:
+    return {name: entry for name, entry in AGENTS.items() if entry.kind == kind}

@@ -1,0 +1,256 @@
+"""Agents for episodic MDPs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gfucb.core.errors import lookup
+from gfucb.core.protocols import EpisodicAgent
+from gfucb.core.random import random_stream
+from gfucb.environments import LinearMDPs, TabularMDPs
+from gfucb.episodic import (
+    UCBVI,
+    EpisodicEpsilonGreedy,
+    EpisodicGFUCB,
+    IndependentEpisodicAgents,
+    fitted_q,
+    lsvi_ucb,
+    randomised_lsvi,
+)
+from gfucb.estimation import ConstantRadius
+from gfucb.models import FiniteClass, IdentityRepresentation, NeuralClass, RepresentationClass
+from gfucb.models.nn.actionwise import actionwise_network
+from gfucb.models.nn.networks import default_network
+from gfucb.runs.config import EpisodicAgentConfig
+from gfucb.runs.registry import FITS, register_agent
+
+EpisodicFactory = Callable[[EpisodicAgentConfig, TabularMDPs, int], EpisodicAgent]
+
+
+def representation_class(
+    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
+) -> RepresentationClass:
+    """The class that the settings name: of the environment, or a network."""
+    known = {"given": _given, "network": _network}
+    return lookup(known, config.representation, "representation")(config, environment, seed)
+
+
+def _given(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> RepresentationClass:
+    if isinstance(environment, LinearMDPs) and environment.representation_class is not None:
+        return environment.representation_class
+    return FiniteClass([IdentityRepresentation()])
+
+
+def _network(
+    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
+) -> RepresentationClass:
+    generator = random_stream(seed, "network")
+    if environment.decoding is not None:  # inputs are (observation, one-hot action)
+        observation_dim = environment.inputs.shape[-1] - environment.num_actions
+        sizes = {"feature_dim": config.feature_dim, "hidden": config.hidden}
+        return NeuralClass(
+            actionwise_network(observation_dim, environment.num_actions, generator, **sizes)
+        )
+    module = default_network(
+        environment.inputs.shape[2:],
+        generator,
+        feature_dim=config.feature_dim,
+        num_directions=None,  # the simplex normalisation below replaces them
+        hidden=config.hidden,
+        dropout=0.0,
+    )
+    return NeuralClass(module, "simplex")
+
+
+def _bonus(config: EpisodicAgentConfig, environment: TabularMDPs) -> float:
+    """Multiplier of the standard deviation."""
+    low, high = environment.values_lie_in
+    return config.bonus_scale * (high - low)
+
+
+def _options(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> dict[str, Any]:
+    """Arguments of all agents that plan by least squares."""
+    return {
+        "ridge": config.ridge,
+        "value_range": environment.values_lie_in,
+        "reward_range": environment.reward_range,
+        "replan": config.replan,
+        "seed": seed,
+    }
+
+
+def _learning_options(
+    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
+) -> dict[str, Any]:
+    """Arguments of all agents that learn a representation."""
+    options = _options(config, environment, seed) | {
+        "squared_radius": ConstantRadius(_bonus(config, environment) ** 2),
+        "share_stages": config.share_stages,
+        "next_targets": config.next_targets,
+        "reward_weight": config.reward_weight,
+        "warm_start": config.warm_start,
+    }
+    fit = config.fit
+    if fit == "default" and config.representation == "network":
+        fit = "variable-projection"
+    if fit != "default":
+        options["fit"] = FITS[fit].factory(config)
+    return options
+
+
+def _register_gfucb(
+    name: str, backup: str, label: str, description: str, colour: str
+) -> EpisodicFactory:
+    """Register Algorithm 2 with one of the backups."""
+
+    @register_agent(name, label=label, description=description, colour=colour, kind="episodic")
+    def gfucb(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+        known = representation_class(config, environment, seed)
+        options = _learning_options(config, environment, seed)
+        return EpisodicGFUCB(
+            environment.num_tasks, environment.horizon, known, backup=backup, **options
+        )
+
+    return gfucb
+
+
+_register_gfucb(
+    "gfucb-mdp", "pointwise", "GFUCB", "Algorithm 2, backing up optimistic values.", "#d55e00"
+)
+_register_gfucb(
+    "gfucb-mdp-literal", "literal", "GFUCB, as printed", "Algorithm 2 as printed.", "#0072b2"
+)
+_register_gfucb(
+    "gfucb-mdp-joint",
+    "joint",
+    "GFUCB, joint",
+    "Algorithm 2 with one optimistic function per stage, chosen jointly.",
+    "#b8860b",
+)
+_register_gfucb(
+    "gfucb-mdp-randomised",
+    "randomised",
+    "GFUCB, randomised",
+    "Algorithm 2 with perturbed least squares instead of a bonus.",
+    "#cc79a7",
+)
+
+
+@register_agent(
+    "independent-mdp",
+    label="each task alone",
+    description="gfucb-mdp, one learner per task.",
+    colour="#009e73",
+    kind="episodic",
+    relative_cost=10,
+)
+def independent(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    """Algorithm 2 without sharing."""
+
+    def one(task_seed: int) -> EpisodicAgent:
+        known = representation_class(config, environment, task_seed)
+        options = _learning_options(config, environment, task_seed)
+        return EpisodicGFUCB(1, environment.horizon, known, **options)
+
+    return IndependentEpisodicAgents(environment.num_tasks, one, seed=seed)
+
+
+@register_agent(
+    "lsvi-ucb",
+    label="LSVI-UCB",
+    description="LSVI-UCB on the inputs, one learner per task.",
+    colour="#56b4e9",
+    kind="episodic",
+)
+@register_agent(
+    "oracle-lsvi-ucb",
+    label="oracle LSVI-UCB",
+    description="LSVI-UCB on the true representation.",
+    colour="#222222",
+    kind="episodic",
+    uses_true_features=True,
+)
+def lsvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    """LSVI-UCB on the features it receives."""
+    return lsvi_ucb(
+        environment.num_tasks,
+        environment.horizon,
+        # Through the square, as the radius of the other agents: results stay bit-identical.
+        beta=(_bonus(config, environment) ** 2) ** 0.5,
+        **_options(config, environment, seed),
+    )
+
+
+@register_agent(
+    "lsvi-ucb-learned",
+    label="LSVI-UCB, learned",
+    description="LSVI-UCB on a learned network, one per task.",
+    kind="episodic",
+    relative_cost=10,
+)
+def learned_lsvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    """LSVI-UCB with a network for each task."""
+    return independent(replace(config, representation="network"), environment, seed)
+
+
+@register_agent(
+    "ucbvi",
+    label="UCBVI",
+    description="UCBVI on a table of the distinct inputs, one learner per task.",
+    kind="episodic",
+)
+def ucbvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    """UCBVI, which counts visits of each distinct input."""
+    return UCBVI(
+        environment.num_tasks,
+        environment.horizon,
+        bonus=_bonus(config, environment),
+        value_range=environment.values_lie_in,
+    )
+
+
+@register_agent(
+    "randomised-lsvi",
+    label="randomised LSVI",
+    description="Randomised LSVI on the inputs, one learner per task.",
+    kind="episodic",
+)
+def randomised(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    """Randomised least-squares value iteration."""
+    return randomised_lsvi(
+        environment.num_tasks,
+        environment.horizon,
+        noise_scale=(_bonus(config, environment) ** 2) ** 0.5,
+        **_options(replace(config, replan="every"), environment, seed),
+    )
+
+
+@register_agent(
+    "fitted-q",
+    label="fitted Q, ε-greedy",
+    description="Fitted Q-iteration on the shared representation, ε-greedy.",
+    kind="episodic",
+)
+def shared_fitted_q(
+    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
+) -> EpisodicAgent:
+    """Algorithm 2 without a bonus, with epsilon-greedy exploration."""
+    known = representation_class(config, environment, seed)
+    options = _learning_options(config, environment, seed) | {"squared_radius": ConstantRadius(0.0)}
+    return fitted_q(
+        environment.num_tasks, environment.horizon, known, epsilon=config.epsilon, **options
+    )
+
+
+@register_agent(
+    "uniform-mdp",
+    label="uniform",
+    description="Actions chosen uniformly at random.",
+    colour="#aaaaaa",
+    kind="episodic",
+)
+def uniform(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    """Uniform actions."""
+    return EpisodicEpsilonGreedy(ucbvi(config, environment, seed), epsilon=1.0, seed=seed)
