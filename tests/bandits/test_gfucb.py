@@ -5,7 +5,7 @@ from torch import nn
 
 import gfucb
 from gfucb import GFUCB, ConstantRadius, FiniteClass, LinearClass, VariableProjection
-from gfucb.checks import check_agent
+from gfucb.checks import check_bandit_agent
 from gfucb.core.random import random_stream
 from gfucb.environments import finite_bandit, linear_bandit
 from gfucb.models import IdentityRepresentation
@@ -110,7 +110,7 @@ AGENTS = {
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_agent_keeps_the_contract(name):
-    check_agent(AGENTS[name])
+    check_bandit_agent(AGENTS[name])
 
 
 def test_deciding_is_a_question_not_a_lesson():

@@ -5,7 +5,7 @@ import torch
 
 import gfucb
 from gfucb.bandits.batched import BatchedAgents
-from gfucb.checks import check_agent
+from gfucb.checks import check_bandit_agent
 from gfucb.core.random import random_stream
 from gfucb.models.nn.networks import default_network
 
@@ -34,7 +34,7 @@ def teach(agent, rounds: int = 12, entries: int = 3) -> None:
 
 @pytest.mark.parametrize("make", METHODS)
 def test_every_method_keeps_the_contract_of_agents(make):
-    check_agent(lambda: make(3, fit=QUICK))
+    check_bandit_agent(lambda: make(3, fit=QUICK))
 
 
 @pytest.mark.parametrize("make", METHODS)

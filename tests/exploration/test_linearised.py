@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from gfucb import GFUCB, Greedy, LastLayer, VariableProjection
-from gfucb.checks import check_action_selector, check_agent
+from gfucb.checks import check_action_selector, check_bandit_agent
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.core.records import ActionSets
@@ -239,7 +239,7 @@ def test_they_need_a_network(solver):
 
 @pytest.mark.parametrize("solver", [Linearised(WeightSketch(16)), GradientBonus(), Certified()])
 def test_agents_keep_their_contract_with_them(solver):
-    check_agent(lambda: GFUCB(3, seed=0, action_selector=solver))
+    check_bandit_agent(lambda: GFUCB(3, seed=0, action_selector=solver))
 
 
 def test_the_learner_keeps_the_statistics_of_the_weights_up_to_date():

@@ -4,7 +4,7 @@ from dataclasses import asdict, fields, replace
 
 import pytest
 
-from gfucb.checks import check_agent
+from gfucb.checks import check_bandit_agent
 from gfucb.core.errors import InvalidInputError, UnknownNameError
 from gfucb.estimation import AdamFit, VariableProjection
 from gfucb.runs import (
@@ -41,7 +41,7 @@ def test_every_registered_bandit_agent_plays_and_passes_the_check(name):
     shown = {"uses_true_features": AGENTS[name].uses_true_features}
     rows = list(play(make_agent(config, environment, 0), environment, num_rounds=3, **shown))
     assert len(rows) == 3
-    check_agent(lambda: make_agent(config, environment, 0), input_shape=(8, 8))
+    check_bandit_agent(lambda: make_agent(config, environment, 0), input_shape=(8, 8))
 
 
 @pytest.mark.parametrize("name", [name for name in BANDIT_PRESETS if name != "mnist"])
