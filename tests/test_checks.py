@@ -12,7 +12,6 @@ from gfucb import (
     ConstantRadius,
     EpsilonGreedy,
     FiniteClass,
-    LinearClass,
     Uniform,
     VariableProjection,
     bandits,
@@ -158,7 +157,7 @@ FITS = {
     "Exhaustive": (Exhaustive(FiniteClass(ROTATIONS)), ROTATIONS[0], True),
     "AdamFit": (AdamFit(epochs=2), NeuralRepresentation(network()), False),
     "VariableProjection": (FEW_STEPS, NeuralRepresentation(network()), False),
-    "Alternating": (Alternating(LinearClass(4, 2)), ROTATIONS[0], True),
+    "Alternating": (Alternating(), ROTATIONS[0], True),
 }
 
 
