@@ -29,7 +29,7 @@ def test_printed_theorem_1_at_a_point_computed_by_hand():
     assert printed_theorem_1(SIZE, eluder_dimension=5, squared_radius=2) == pytest.approx(expected)
 
 
-def test_the_printed_theorem_with_its_range_restored():
+def test_the_printed_theorem_1_with_its_range_restored():
     # 600 * 0.01 + 2 * 10 * 5 + 4 sqrt(60000)
     value = sum_class_theorem_1(SIZE, eluder_dimension=5, squared_radius=2, scale=0.01)
     assert value == pytest.approx(106 + 4 * math.sqrt(60000))
@@ -41,8 +41,8 @@ def test_repaired_theorem_1_at_a_point_computed_by_hand():
     assert value == pytest.approx(math.sqrt(30000 * 13) + 100)
 
 
-def test_the_lost_alpha_of_lemma_4():
-    """With alpha = 1 / (k M T) the derivation gives 0.64, the printed formula 155."""
+def test_lemma_4_as_printed_lacks_the_factor_alpha():
+    """With alpha = 1 / (k M T) the term is 0.64; the printed formula gives 155."""
     printed = PrintedStageRadius(**STAGE)
     corrected = CorrectedStageRadius(
         **STAGE, horizon=5, cover_scale=SIZE.cover_scale, head_bound=1.0
@@ -69,12 +69,12 @@ def test_the_corrected_stage_radius_at_a_point_computed_by_hand():
     assert radius(1) == pytest.approx(expected)
 
 
-def test_the_corrected_stage_radius_grows_with_everything_it_must_pay_for():
+def test_the_corrected_stage_radius_grows_with_horizon_head_bound_and_bias():
     base = dict(STAGE, horizon=5, cover_scale=1e-4, head_bound=1.0)
     value = CorrectedStageRadius(**base)(1)
     for name, larger in [("horizon", 50), ("head_bound", 10.0), ("cover_scale", 1e-2)]:
         changed = CorrectedStageRadius(**(base | {name: larger}))(1)
-        # A coarser cover has fewer elements but costs more where it is left.
+        # A coarser cover has fewer elements but a larger error.
         assert changed > value or name == "cover_scale"
     biased = CorrectedStageRadius(**base, bellman_error=0.1)(1)
     assert math.sqrt(biased) - math.sqrt(value) == pytest.approx(2 * math.sqrt(6000) * 0.1)
@@ -94,7 +94,7 @@ def test_the_printed_stage_radius_grows_like_the_root_of_the_samples_and_the_cor
         return PrintedStageRadius(**sizes)(1), corrected(1)
 
     (printed_1, corrected_1), (printed_2, corrected_2) = radii(10**8), radii(10**12)
-    assert printed_2 / printed_1 > 20  # sqrt(10^4) = 100, less what the constant term hides
+    assert printed_2 / printed_1 > 20  # sqrt(10^4) = 100 without the constant term
     assert corrected_2 / corrected_1 < 2
 
 
@@ -111,7 +111,7 @@ def test_theorem_2_at_points_computed_by_hand():
     assert repaired == pytest.approx(12 + 6 * widths + martingale)
 
 
-def test_bounds_grow_with_everything_that_makes_a_problem_harder():
+def test_the_repaired_bound_grows_with_tasks_rounds_dimension_and_radius():
     base = {"generalised_dimension": 5.0, "squared_radius": 2.0}
     value = repaired_theorem_1(SIZE, **base)
     assert repaired_theorem_1(BanditSize(20, 10, 600), **base) > value
@@ -170,6 +170,6 @@ def test_the_linear_rates_and_the_gain_of_sharing():
         (lambda: sharing_gain(SIZE, log_covering_number=-1.0), "log_covering_number"),
     ],
 )
-def test_impossible_numbers_are_refused_by_name(call, name):
+def test_invalid_numbers_are_refused_by_name(call, name):
     with pytest.raises(InvalidInputError, match=name):
         call()

@@ -43,7 +43,7 @@ tables = st.lists(st.lists(st.integers(0, 6), min_size=2, max_size=2), min_size=
 
 @settings(max_examples=100, deadline=None)
 @given(tables, st.sampled_from([0.5, 1.0, 2.0]))
-def test_packing_of_twice_the_scale_is_below_the_cover_and_the_cover_below_the_packing(
+def test_packing_at_twice_the_scale_is_at_most_the_cover_and_the_cover_at_most_the_packing(
     values, scale
 ):
     covering = min(len(s) for s in subsets(len(values)) if covers(values, s, scale))
@@ -61,7 +61,7 @@ def test_packing_of_twice_the_scale_is_below_the_cover_and_the_cover_below_the_p
 
 @pytest.mark.parametrize("shape", [(40, 6), (40, 6, 3)])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 2.0])
-def test_nets_cover_and_maximal_packings_cover_too(shape, scale):
+def test_nets_and_maximal_packings_are_covers(shape, scale):
     values = torch.randn(shape, generator=random_stream(0, "class"), dtype=torch.float64)
     for chosen in (greedy_net(values, scale), greedy_packing(values, scale)):
         assert covers(values.numpy(), chosen, scale)
@@ -70,7 +70,7 @@ def test_nets_cover_and_maximal_packings_cover_too(shape, scale):
     assert bounds.lower <= bounds.upper
 
 
-def test_a_grid_of_constants_is_covered_as_by_hand():
+def test_the_covering_numbers_of_a_grid_of_constants_are_known():
     values = np.arange(9.0)[:, None] * np.ones(4)
     assert covering_bounds(values, 1.0).upper == 3
     assert covering_bounds(values, 1.0).lower == 3
@@ -93,7 +93,7 @@ def test_closed_forms_agree_with_each_other_and_with_the_linear_class():
     assert lipschitz_log_covering(10, 0.5, norm_bound=3.0, lipschitz=0.0) == 0
 
 
-def test_a_sampled_ball_of_linear_maps_needs_no_more_than_the_closed_form():
+def test_a_sampled_ball_of_linear_maps_is_within_the_closed_form():
     generator = random_stream(0, "ball")
     weights = torch.randn(200, 2, generator=generator, dtype=torch.float64)
     weights = weights / weights.norm(dim=1, keepdim=True)
@@ -104,20 +104,20 @@ def test_a_sampled_ball_of_linear_maps_needs_no_more_than_the_closed_form():
         assert math.log(covering_bounds(values, scale).lower) <= log_bound
 
 
-@pytest.mark.parametrize("ask", [greedy_net, greedy_packing, covering_bounds])
-def test_impossible_classes_and_scales_are_refused(ask):
+@pytest.mark.parametrize("function", [greedy_net, greedy_packing, covering_bounds])
+def test_invalid_classes_and_scales_are_refused(function):
     for scale in (0.0, -1.0, float("nan")):
-        with pytest.raises(InvalidInputError, match="scale must be positive"):
-            ask([[0.0, 1.0]], scale)
+        with pytest.raises(InvalidInputError, match="scale must be a finite number above 0"):
+            function([[0.0, 1.0]], scale)
     with pytest.raises(InvalidInputError, match="at least one function"):
-        ask(np.zeros((0, 3)), 1.0)
+        function(np.zeros((0, 3)), 1.0)
     with pytest.raises(InvalidInputError, match="finite"):
-        ask([[float("nan")]], 1.0)
+        function([[float("nan")]], 1.0)
     with pytest.raises(InvalidInputError, match=r"\[function, input\] or"):
-        ask(np.zeros(3), 1.0)
+        function(np.zeros(3), 1.0)
 
 
-def test_impossible_sizes_are_refused():
+def test_invalid_sizes_are_refused():
     with pytest.raises(InvalidInputError, match="norm_bound"):
         lipschitz_log_covering(3, 0.1, norm_bound=-1.0, lipschitz=1.0)
     with pytest.raises(InvalidInputError, match="scale"):

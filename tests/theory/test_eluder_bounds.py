@@ -16,7 +16,7 @@ from gfucb.theory.eluder_bounds import (
 )
 
 
-def test_the_closed_forms_at_hand_computed_points():
+def test_the_closed_forms_at_points_computed_by_hand():
     ratio = math.e / (math.e - 1)
     assert finite_inputs_bound(7) == 7
     assert linear_eluder_bound(5, 2.0, norm_bound=1.0) == pytest.approx(
@@ -30,7 +30,7 @@ def test_the_closed_forms_at_hand_computed_points():
     )
 
 
-def test_a_link_of_slope_one_is_the_linear_class_and_bounds_fall_with_the_scale():
+def test_a_link_of_slope_one_gives_the_linear_bound_and_bounds_decrease_with_the_scale():
     linear = [linear_eluder_bound(4, s, norm_bound=2.0, input_bound=3.0) for s in (0.1, 1, 10)]
     general = [
         generalised_linear_eluder_bound(4, s, norm_bound=2.0, input_bound=3.0) for s in (0.1, 1, 10)
@@ -39,11 +39,11 @@ def test_a_link_of_slope_one_is_the_linear_class_and_bounds_fall_with_the_scale(
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
-def test_impossible_norms_and_scales_are_refused(bad):
+def test_invalid_norms_and_scales_are_refused(bad):
     for bound in (linear_eluder_bound, generalised_linear_eluder_bound, quadratic_eluder_bound):
-        with pytest.raises(InvalidInputError, match="scale must be positive"):
+        with pytest.raises(InvalidInputError, match="scale must be a finite number above 0"):
             bound(3, bad, norm_bound=1.0)
-        with pytest.raises(InvalidInputError, match="norm_bound must be positive"):
+        with pytest.raises(InvalidInputError, match="norm_bound must be a finite number above 0"):
             bound(3, 1.0, norm_bound=bad)
     with pytest.raises(InvalidInputError, match="num_inputs"):
         finite_inputs_bound(0)
@@ -60,7 +60,7 @@ def ball_problem(seed: int, num_predecessors: int, dim: int = 4):
 
 @pytest.mark.parametrize("num_predecessors", [0, 2, 4, 9])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_largest_difference_equals_a_general_purpose_solver(seed, num_predecessors):
+def test_the_largest_difference_equals_that_of_a_general_solver(seed, num_predecessors):
     gram, x = ball_problem(seed, num_predecessors)
     scale, norm_bound = 0.7, 0.6
     found = is_independent_linear(x, gram, scale, norm_bound)
@@ -75,7 +75,7 @@ def test_the_largest_difference_equals_a_general_purpose_solver(seed, num_predec
     assert found.is_independent == (-result.fun > scale)
 
 
-def test_without_data_only_the_ball_limits_and_with_much_data_only_the_data():
+def test_the_ball_limits_the_difference_without_data_and_the_data_with_much_data():
     _, x = ball_problem(0, 1)
     free = is_independent_linear(x, np.zeros((4, 4)), 0.1, 2.0)
     assert free.largest_difference == pytest.approx(4.0 * np.linalg.norm(x))
@@ -102,7 +102,7 @@ def test_a_predecessor_is_dependent_and_an_orthogonal_input_is_not():
         (np.full((2, 2), np.nan), "finite"),
     ],
 )
-def test_matrices_that_are_no_gram_are_refused(gram, message):
+def test_matrices_that_are_not_gram_matrices_are_refused(gram, message):
     with pytest.raises(InvalidInputError, match=message):
         is_independent_linear(np.ones(2), gram, 0.5, 1.0)
     with pytest.raises(InvalidInputError, match="norm_bound"):
@@ -110,7 +110,7 @@ def test_matrices_that_are_no_gram_are_refused(gram, message):
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_an_input_that_was_seen_is_not_independent_of_itself(seed):
+def test_an_input_is_not_independent_of_itself(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=4)
     found = is_independent_linear(x, np.outer(x, x), 0.1, 10.0)

@@ -24,7 +24,7 @@ def run(seed: int, num_samples: int = 200, feature_dim: int = 4, num_tasks: int 
 
 
 @pytest.mark.parametrize("ridge", [1e-6, 0.3, 50.0])
-def test_uncertainties_are_those_of_the_definition(ridge):
+def test_uncertainties_satisfy_the_definition(ridge):
     features, tasks = run(0)
     expected = []
     for t in range(len(features)):
@@ -36,7 +36,7 @@ def test_uncertainties_are_those_of_the_definition(ridge):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_potential_adds_up_and_bounds_are_ordered(seed):
+def test_uncertainties_sum_to_the_log_determinant_and_dimensions_are_ordered(seed):
     features, tasks = run(seed)
     uncertainties = d2_uncertainties(features, tasks, 0.5)
     log_det = log_det_dimension(features, tasks, 2, 0.5)
@@ -64,7 +64,7 @@ def network(seed: int, normalisation="none", num_tasks: int = 3) -> MultiheadFun
 
 
 @pytest.mark.parametrize("normalisation", ["none", "l2", "simplex"])
-def test_gradient_features_are_what_autograd_gives(normalisation):
+def test_gradient_features_equal_autograd(normalisation):
     function = network(0, normalisation)
     inputs, tasks = run(1, num_samples=6, feature_dim=5, num_tasks=3)
     found = gradient_features(function, inputs, tasks)
@@ -78,7 +78,7 @@ def test_gradient_features_are_what_autograd_gives(normalisation):
         torch.testing.assert_close(found[row], expected)
 
 
-def test_the_network_is_left_in_its_mode_and_without_gradients():
+def test_gradient_features_change_neither_the_mode_nor_the_gradients_of_the_network():
     function = network(0)
     module = function.representation.module.train()
     inputs, tasks = run(1, num_samples=3, feature_dim=5, num_tasks=3)
@@ -87,7 +87,7 @@ def test_the_network_is_left_in_its_mode_and_without_gradients():
     assert all(p.grad is None for p in module.parameters())
 
 
-def test_a_sketch_keeps_inner_products_on_average_and_is_reproducible():
+def test_a_sketch_preserves_inner_products_approximately_and_is_reproducible():
     function = network(0)
     inputs, tasks = run(1, num_samples=20, feature_dim=5, num_tasks=3)
     whole = gradient_features(function, inputs, tasks)
@@ -102,10 +102,10 @@ def test_a_sketch_keeps_inner_products_on_average_and_is_reproducible():
     assert float((kernel - sketched).abs().max() / kernel.diagonal().max()) < 0.11
 
 
-def test_impossible_runs_are_refused():
+def test_invalid_samples_are_refused():
     features, tasks = run(0, num_samples=5)
     for ridge in (0.0, -1.0, float("nan")):
-        with pytest.raises(InvalidInputError, match="ridge must be positive"):
+        with pytest.raises(InvalidInputError, match="ridge must be a finite number above 0"):
             d2_uncertainties(features, tasks, ridge)
     with pytest.raises(InvalidInputError, match="features must be"):
         d2_uncertainties(features, tasks[:3], 1.0)
@@ -117,7 +117,7 @@ def test_impossible_runs_are_refused():
         log_det_dimension(features, tasks + 5, 2, 1.0)
 
 
-def test_gradient_features_refuse_what_has_no_weights_and_empty_sketches():
+def test_representations_without_weights_and_empty_sketches_are_refused():
     inputs, tasks = run(1, num_samples=3, feature_dim=5, num_tasks=3)
     linear = MultiheadFunction(IdentityRepresentation(), torch.ones(3, 5, dtype=torch.float64))
     with pytest.raises(InvalidInputError, match="NeuralRepresentation"):

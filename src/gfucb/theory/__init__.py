@@ -1,4 +1,7 @@
-"""Theory one can compute: dimensions, covers, radii, bounds, Bellman errors."""
+"""Computable theory: eluder dimensions, covering numbers, radii, regret bounds, Bellman errors.
+
+Reports, tests and documents use this package; agents and environments do not.
+"""
 
 from gfucb.theory.bellman import bellman_error_lower_bound, inherent_bellman_error
 from gfucb.theory.bounds import (

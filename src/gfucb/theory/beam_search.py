@@ -1,4 +1,4 @@
-"""Long independent sequences in classes too large for an exact search: greedy, with a beam."""
+"""Beam search for long independent sequences in classes too large for an exact search."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gfucb.theory.subset_search import Chain
 
 @dataclass(frozen=True)
 class BeamSearch:
-    """Lengthens several chains at once and keeps those with most inputs left to choose from.
+    """Extends several chains at once and continues with those that leave most choices.
 
-    A chain is scored by how many inputs are independent of it, plus the share of pairs still
-    in play; a little noise decides among equals, so that restarts differ.
+    The score of a chain is the number of inputs independent of it, plus the share of pairs whose
+    sum is below the cut. A little noise breaks ties, so that restarts differ.
     """
 
     squares: Floats  # [pair, input]
@@ -24,8 +24,8 @@ class BeamSearch:
     generator: torch.Generator
 
     def chain(self, cut: float) -> Chain:
-        """The longest chain met at `cut`; O(width inputs^2 pairs)."""
-        serves = (self.squares >= cut).astype(np.float32)
+        """The longest chain found at `cut`; O(width inputs^2 pairs)."""
+        separates = (self.squares >= cut).astype(np.float32)
         chains: list[tuple[int, ...]] = [()]
         choices = (self.squares >= cut).max(axis=0, keepdims=True)
         while choices.any():
@@ -34,17 +34,17 @@ class BeamSearch:
             for row, chain in enumerate(extended):
                 members[row, list(chain)] = 1
             alive = members @ self.squares.T < cut
-            # A pair that served a member has a sum of at least the cut: members are not served.
-            served = alive.astype(np.float32) @ serves > 0
-            score = served.sum(axis=1) + alive.mean(axis=1) + self.noise(len(extended))
+            # A pair that separates a member of the chain has a sum of at least the cut.
+            separated = alive.astype(np.float32) @ separates > 0
+            score = separated.sum(axis=1) + alive.mean(axis=1) + self.noise(len(extended))
             best = np.argsort(-score)[: self.width]
-            chains, choices = [extended[row] for row in best], served[best]
+            chains, choices = [extended[row] for row in best], separated[best]
         return Chain(chains[0], cut)
 
     def distinct_extensions(
         self, chains: list[tuple[int, ...]], choices: np.typing.NDArray[np.bool_]
     ) -> list[tuple[int, ...]]:
-        """All chains one input longer, one for each set of inputs."""
+        """All chains with one more input, one for each set of inputs."""
         rows, inputs = np.nonzero(choices)
         extended = [
             (*chains[row], x) for row, x in zip(rows.tolist(), inputs.tolist(), strict=True)

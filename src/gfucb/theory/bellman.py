@@ -17,9 +17,9 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.validation.tables import Array
 from gfucb.theory.linear_programs import solve_program
+from gfucb.theory.linear_regions import region_vertices, require_bounded_heads
 from gfucb.theory.linear_values import LinearValueClass, NearestMember
 from gfucb.theory.small_mdp import MDPStage
-from gfucb.theory.value_pieces import piece_vertices, require_bounded_heads
 
 # An ascent stops when a step gains less than this.
 SMALLEST_GAIN = 1e-12
@@ -45,10 +45,10 @@ def inherent_bellman_error(
 ) -> WorstNextValues:
     """I_h = max over theta' in `following` of the distance of its backup to `current`.
 
-    theta' -> r + P max_a' phi'^T theta' is linear on each job where the greedy policy is
-    constant, and the distance to a convex set is convex, so the supremum is attained at a vertex
-    of a job. All of them are enumerated (see `piece_vertices` for the cost and the limit) and
-    their distances solved (see `LinearValueClass.distances`): about one second for 6 states,
+    The backup r + P max_a' phi'^T theta' is linear on each region where the greedy policy is
+    constant. The distance to a convex set is convex, so the supremum is attained at a vertex of a
+    region. All vertices are enumerated (see `region_vertices` for the cost and the limit) and
+    their distances computed (see `LinearValueClass.distances`): about one second for 6 states,
     3 actions and 4 features. The value is exact up to rounding, of the order of 1e-9.
 
     Args:
@@ -56,7 +56,7 @@ def inherent_bellman_error(
         current: Q_h; bounds are optional.
         following: Q_{h+1}; needs a head_bound.
 
-    A constant feature misses rewards 0 and 1 by one half:
+    The distance of a constant feature to rewards 0 and 1 is one half:
 
     >>> stage = MDPStage(np.ones((2, 1, 1)), np.array([[0.0], [1.0]]))
     >>> constant = LinearValueClass(np.ones((2, 1, 1)))
@@ -65,7 +65,7 @@ def inherent_bellman_error(
     0.5
     """
     check_shapes(stage, current, following)
-    next_heads = piece_vertices(following)
+    next_heads = region_vertices(following)
     errors = current.distances(backup_tables(stage, following, next_heads))
     return _worst_at(stage, current, following, next_heads[int(errors.argmax())])
 
@@ -79,7 +79,7 @@ def bellman_error_lower_bound(
     max_steps: int = 100,
     seed: int = 0,
 ) -> WorstNextValues:
-    """The largest distance found by ascents from random theta': never above I_h, at any size.
+    """The largest distance found by ascents from random theta': a lower bound of I_h, at any size.
 
     Any theta' certifies the distance of its backup as a lower bound; see `ascend` for a step.
     Costs at most 2 * num_restarts * max_steps linear programs with k + 1 variables and about
@@ -105,11 +105,11 @@ def ascend(
     next_head: Array,
     max_steps: int = 100,
 ) -> WorstNextValues:
-    """Climb from theta' to a local maximum of the distance, never going down.
+    """Ascend from theta' to a local maximum of the distance; no step decreases it.
 
-    The multipliers of the inner program give a linear function of theta' that touches the
-    distance at the present point and stays below it wherever the greedy actions that enter with
-    a negative sign remain greedy. Each step maximises that function there: one program more.
+    The multipliers of the inner program give a linear function of theta' that equals the distance
+    at the current point. It is a lower bound wherever the greedy actions with a negative weight
+    remain greedy. Each step maximises that function there, by one more linear program.
     """
     member = current.nearest(backup_tables(stage, following, next_head[None])[0])
     for _ in range(max_steps):
@@ -141,7 +141,7 @@ def backup_tables(stage: MDPStage, following: LinearValueClass, next_heads: Arra
 
 
 def check_shapes(stage: MDPStage, current: LinearValueClass, following: LinearValueClass) -> None:
-    """Refuse classes that do not speak of the states and actions of the stage."""
+    """Refuse classes whose states or actions are not those of the stage."""
     require_bounded_heads(following)
     if current.features.shape[:2] != stage.rewards.shape:
         raise InvalidInputError(

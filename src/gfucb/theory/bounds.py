@@ -1,6 +1,6 @@
-"""Regret bounds as numbers, constants included: Theorems 1 and 2 as printed and as repaired.
+"""Regret bounds as numbers with their constants: Theorems 1 and 2, as printed and repaired.
 
-All of them bound the regret summed over the M tasks. Each costs a few operations.
+All of them bound the regret summed over the M tasks. Each function is O(1).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class BanditSize:
 def printed_theorem_1(size: BanditSize, *, eluder_dimension: float, squared_radius: float) -> float:
     """Theorem 1 as printed (appendix A, (1)): 1/T + min(d, T) + 4 sqrt(M d beta_T T).
 
-    d is the eluder dimension of the single-task class. Not a bound for M >= 2: Lemma 2 counts
-    wide rounds of the *sum* class with the dimension of one task (see `theory.eluder`), and the
-    second term lacks the range 2 M of a sum of M values.
+    d is the eluder dimension of the single-task class. This is not a bound for M >= 2: Lemma 2
+    counts wide rounds of the *sum* class with the dimension of one task (see `theory.eluder`), and
+    the second term lacks the range 2 M of a sum of M values.
     """
     require_not_negative(eluder_dimension=eluder_dimension, squared_radius=squared_radius)
     rounds = size.num_rounds
@@ -58,8 +58,8 @@ def sum_class_theorem_1(
     """T alpha + 2 M min(d, T) + 4 sqrt(M d beta_T T), d the dimension of the sum class.
 
     The printed argument with its range restored. With d of the sum class it holds for every M
-    (Russo and Van Roy 2013); that dimension is at least d_1 M for linear classes, which is why
-    `repaired_theorem_1` is the better bound.
+    (Russo and Van Roy 2013). For linear classes that dimension is at least M times the dimension
+    of one task, so `repaired_theorem_1` is the better bound.
     """
     require_positive(scale=scale)
     require_not_negative(eluder_dimension=eluder_dimension, squared_radius=squared_radius)
@@ -80,12 +80,12 @@ def repaired_theorem_1(
 
         sqrt(T M d (M lambda + 4 beta_T)) + 2 B M d,   d >= sum_t min(1, D_t^2) for every task
 
-    D_t^2 = sup_{f, g} (f - g)^2(x_t) / (lambda + sum_{s<t} (f - g)^2(x_s)). Two members of a set
-    of squared radius beta are within 4 beta of each other, so on the event that the truth is
-    inside, sum_i (f_t - truth)_i <= sqrt(sum_i D_i^2) sqrt(M lambda + 4 beta); Cauchy and
-    Schwarz over t give the first term; the second counts inputs with D > 1, each worth at most
-    2 B when members satisfy |f| <= B. (After Gentile et al. 2022 and Agarwal et al. 2023, whose
-    D^2 it is; the sum over tasks is ours.)
+    D_t^2 = sup_{f, g} (f - g)^2(x_t) / (lambda + sum_{s<t} (f - g)^2(x_s)). The squared
+    distance of two members of a set of squared radius beta is at most 4 beta. If the set contains
+    the true function f*, then sum_i (f_t - f*)_i <= sqrt(sum_i D_i^2) sqrt(M lambda + 4 beta).
+    Cauchy-Schwarz over t gives the first term. The second counts inputs with D > 1, which cost at
+    most 2 B each when members satisfy |f| <= B. D^2 is that of Gentile et al. 2022 and Agarwal et
+    al. 2023; the sum over tasks is ours.
     """
     require_positive(regulariser=regulariser, value_bound=value_bound)
     require_not_negative(generalised_dimension=generalised_dimension, squared_radius=squared_radius)
@@ -97,12 +97,12 @@ def repaired_theorem_1(
 def known_representation_theorem_1(
     size: BanditSize, *, squared_radius: float, ridge: float
 ) -> float:
-    """2 sqrt(beta_T T M d) + 2 M d,  d = 2 k log(1 + T / (k ridge)): one representation, known.
+    """2 sqrt(beta_T T M d) + 2 M d,  d = 2 k log(1 + T / (k ridge)): one known representation.
 
-    For the sets of this library, whose norm V = Phi^T Phi + ridge I bounds the heads by itself:
-    the optimistic heads and the truth's are within 2 sqrt(beta) in that norm, and the elliptical
-    potential of a task is at most d (Abbasi-Yadkori, Pal and Szepesvari 2011, as recalled).
-    Assumes |phi| <= 1 and rewards in [-1, 1] on average.
+    For the confidence sets of this library, whose norm V = Phi^T Phi + ridge I also bounds the
+    heads. In that norm the optimistic heads and the true heads are within 2 sqrt(beta), and the
+    elliptical potential of a task is at most d (Abbasi-Yadkori, Pal and Szepesvari 2011, constants
+    as recalled). Assumes |phi| <= 1 and mean rewards in [-1, 1].
     """
     require_positive(ridge=ridge)
     require_not_negative(squared_radius=squared_radius)
@@ -137,7 +137,8 @@ def finite_generalised_dimension(
 
     A difference of two functions is linear in [phi ; phi'] for one of the N (N + 1) / 2 pairs, with
     heads of norm at most sqrt(2 k) and features of norm at most sqrt(2); the supremum over a union
-    is at most the sum. Loose, but finite and valid for heads with |w| <= sqrt(k), |phi| <= 1.
+    is at most the sum. The bound is loose; it is valid for heads with |w| <= sqrt(k) and
+    |phi| <= 1.
     """
     require_positive(num_representations=num_representations, feature_dim=feature_dim)
     pairs = num_representations * (num_representations + 1) / 2
@@ -182,8 +183,8 @@ def printed_theorem_2(
 
         2 M H T I + 2 H (4 M beta / alpha^2 + 1) d + 4 M H sqrt(2 T log(2 T / delta))
 
-    The middle term takes (43), a bound on the *number* of wide rounds at scale alpha, for a
-    bound on the *sum* of the widths; with alpha = 1 / (k M T) it is never useful.
+    The middle term uses (43), a bound on the *number* of wide rounds at scale alpha, as a bound
+    on the *sum* of the widths. With alpha = 1 / (k M T) it exceeds the trivial bound.
     """
     _require_episodic(eluder_dimension, squared_radius, scale, bellman_error, failure_probability)
     tasks, episodes, stages = size.num_tasks, size.num_episodes, size.horizon
@@ -202,7 +203,7 @@ def repaired_theorem_2(
     regulariser: float = 1.0,
     failure_probability: float = 0.05,
 ) -> float:
-    """Theorem 2 for a backup of the optimistic value, widths summed as in `repaired_theorem_1`.
+    """Theorem 2 for backups of optimistic values, with widths summed as in `repaired_theorem_1`.
 
         2 M H T I + 2 H [ sqrt(T M d (M lambda + 4 beta)) + 2 M d ] + 4 sqrt(2 M H T log(2 / delta))
 
@@ -224,7 +225,7 @@ def repaired_theorem_2(
 
 @dataclass(frozen=True)
 class LinearRates:
-    """Rates for a linear representation of rank k in d dimensions, logarithms left out.
+    """Rates for a linear representation of rank k in d dimensions, without logarithms.
 
     Upper: `gfucb` (Theorem 1, sqrt(M T d (M k + d k))), the same rate as MTLR-OFUL (Hu et al.
     2021); `independent`, OFUL for each task, M d sqrt(T). Lower: Hu et al. 2021,
@@ -237,7 +238,7 @@ class LinearRates:
 
     @property
     def gain(self) -> float:
-        """How much larger the bound for solving the tasks alone is."""
+        """The bound for separate tasks over the bound for shared tasks."""
         return self.independent / self.gfucb
 
 
@@ -256,7 +257,7 @@ def linear_rates(size: BanditSize, *, input_dim: int) -> LinearRates:
 
 
 def sharing_gain(size: BanditSize, *, log_covering_number: float) -> float:
-    """sqrt((k + L) / (k + L / M)): Theorem 1 for M tasks apart over M tasks together.
+    """sqrt((k + L) / (k + L / M)): Theorem 1 for M separate tasks over M shared tasks.
 
     L = log N(Phi). One task alone has beta of order k + L, so M of them have regret of order
     M sqrt(d T (k + L)); together it is sqrt(M d T (M k + L)). At most sqrt(M). Source: the

@@ -1,4 +1,4 @@
-"""What the theory bounds for a class and a problem size: all its numbers in one table."""
+"""All bounds of the theory for a class and a problem size, in one table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TheoryProblem:
     num_rounds: int = 1000
     """T, the number of rounds or episodes."""
     num_representations: int = 8
-    """Finite class: how many representations it lists (the linear class ignores it)."""
+    """Finite class: number of representations (the linear class ignores it)."""
     input_dim: int = 6
     """Linear class: d, the number of inputs (the finite class ignores it)."""
     noise_scale: float = 0.1
@@ -96,10 +96,9 @@ class TheoryProblem:
     def eluder_dimension(self, scale: float) -> float:
         """Upper bound on dim_E at `scale` for one task's class; O(1).
 
-        Linear: `linear_eluder_bound`. Finite: N (N + 1) / 2 times that in 2 k dimensions, since
-        every independent input is so by one pair of members, those of one pair are independent
-        for the linear class on [phi ; phi'], and a sequence splits into as many as there are
-        pairs.
+        Linear: `linear_eluder_bound`. Finite: N (N + 1) / 2 times that bound in 2 k dimensions.
+        One pair of members makes an input independent. The inputs of one pair are independent
+        for the linear class on [phi ; phi'], so a sequence splits into one part per pair.
         """
         if self.kind == "linear":
             root = math.sqrt(self.feature_dim)
@@ -123,13 +122,13 @@ class TheoryProblem:
         )(round_index)
 
     def corrected_radius(self, round_index: int) -> float:
-        """beta_t of Lemma 1 as it holds, for the noise and the ridge of this problem."""
+        """beta_t of Lemma 1, corrected, for the noise and the ridge of this problem."""
         scale, size = self.size.cover_scale, self.size
         return CorrectedRadius(
             num_tasks=size.num_tasks,
             feature_dim=size.feature_dim,
             log_covering_number=self.log_covering_number(scale),
-            # A finite class covers itself, so nothing is lost to a scale.
+            # A finite class covers itself, so its cover has no error.
             cover_scale=0.0 if self.kind == "finite" else scale,
             noise_scale=self.noise_scale,
             ridge=self.ridge,
@@ -156,7 +155,10 @@ class TheoryProblem:
 
 @dataclass(frozen=True)
 class Bound:
-    """One line of the table: a quantity as printed and as it holds; None where there is none."""
+    """One line of the table: a quantity as printed in the paper, and the value that holds.
+
+    Either is None where it does not exist.
+    """
 
     name: str
     printed: float | None
@@ -185,7 +187,7 @@ def _class_bounds(problem: TheoryProblem) -> list[Bound]:
             "gain of sharing",
             sharing_gain(problem.size, log_covering_number=log_number),
             None,
-            "bound for M tasks apart over M tasks together; at most sqrt(M)",
+            "bound for M separate tasks over bound for M shared tasks; at most sqrt(M)",
         ),
     ]
 
@@ -204,13 +206,18 @@ def _bandit_bounds(problem: TheoryProblem) -> list[Bound]:
     lines = [
         Bound("beta_T, Lemma 1", printed, corrected, "squared radius; printed for noise 1"),
         Bound("regret, Theorem 1", regret_printed, regret, "all tasks; |f| <= 1, |w| <= sqrt(k)"),
-        Bound("regret, trivial", None, 2.0 * size.num_tasks * rounds, "2 M T: every action worst"),
+        Bound(
+            "regret, trivial",
+            None,
+            2.0 * size.num_tasks * rounds,
+            "2 M T, the worst actions",
+        ),
     ]
     if problem.kind == "linear":
         rates = linear_rates(size, input_dim=problem.input_dim)
         lines += [
             Bound("rate, shared", rates.gfucb, None, "sqrt(MTd(Mk + dk)), as Hu et al. 2021"),
-            Bound("rate, tasks alone", rates.independent, None, "M d sqrt(T)"),
+            Bound("rate, separate tasks", rates.independent, None, "M d sqrt(T)"),
             Bound("rate, lower bound", rates.lower, None, "kM sqrt(T) + d sqrt(kMT)"),
         ]
     return lines
@@ -257,7 +264,12 @@ def _mdp_bounds(problem: TheoryProblem) -> list[Bound]:
     )
     trivial = float(size.num_tasks * size.num_rounds)
     return [
-        Bound("beta_h, Lemma 4", printed, corrected, "squared radius of a stage; alpha was lost"),
-        Bound("regret, Theorem 2", regret_printed, regret, "printed takes a count for a sum"),
+        Bound(
+            "beta_h, Lemma 4",
+            printed,
+            corrected,
+            "squared radius of a stage; printed without alpha",
+        ),
+        Bound("regret, Theorem 2", regret_printed, regret, "printed proof: a count used as a sum"),
         Bound("regret, trivial (MDP)", None, trivial, "M T: values lie in [0, 1]"),
     ]

@@ -20,12 +20,12 @@ from gfucb.theory.requirements import require_counts, require_not_negative, requ
 
 @dataclass(frozen=True)
 class CoverBounds:
-    """Bounds on the covering number of a finite class at `scale`, with what proves them.
+    """Bounds on the covering number of a finite class at `scale`, with their certificates.
 
     Attributes:
         scale: the radius of the balls.
         net: indices of functions; every function is within `scale` of one of them.
-        packing: indices of functions that are more than 2 `scale` apart: no ball holds two.
+        packing: indices of functions more than 2 `scale` apart, so that no ball contains two.
     """
 
     scale: float
@@ -46,8 +46,8 @@ class CoverBounds:
 def greedy_net(values: Table, scale: float) -> tuple[int, ...]:
     """Functions such that every function is within `scale` of one: greedy set cover.
 
-    Takes the ball that covers most of what is not covered yet, so the net is at most
-    1 + ln(functions) times the smallest (Chvatal 1979). O(functions^2 inputs).
+    Each step adds the ball that covers most uncovered functions. The net has at most
+    1 + ln(functions) times the smallest size (Chvatal 1979). O(functions^2 inputs).
 
     Args:
         values: [function, input] (sup over inputs of |f - g|), or features
@@ -66,7 +66,7 @@ def greedy_net(values: Table, scale: float) -> tuple[int, ...]:
 def greedy_packing(values: Table, scale: float) -> tuple[int, ...]:
     """Functions more than `scale` apart to which none can be added: farthest point first.
 
-    Being maximal it is a net of the same scale as well (Gonzalez 1985). O(functions^2 inputs).
+    A maximal packing is also a net of the same scale (Gonzalez 1985). O(functions^2 inputs).
     The arguments are those of `greedy_net`.
     """
     distances = sup_distances(values, scale)
@@ -80,7 +80,7 @@ def greedy_packing(values: Table, scale: float) -> tuple[int, ...]:
 def covering_bounds(values: Table, scale: float) -> CoverBounds:
     """Greedy bounds  packing(2 scale) <= N(scale) <= min(net, packing(scale)).
 
-    Source and cost: see `greedy_net`, whose arguments these are, and `greedy_packing`.
+    Source, cost and arguments: see `greedy_net` and `greedy_packing`.
     """
     nets = greedy_net(values, scale), greedy_packing(values, scale)
     return CoverBounds(scale, min(nets, key=len), greedy_packing(values, 2 * scale))
@@ -123,5 +123,5 @@ def sup_distances(values: Table, scale: float) -> Floats:
         )
     table = finite_table(values, *("function", "input", "feature")[:rank])
     table = table.reshape(*table.shape[:2], -1)
-    # Row by row: a whole table of differences would not fit for large classes.
+    # Row by row: a table of all differences would need too much memory for large classes.
     return np.stack([np.linalg.norm(table - row, axis=2).max(axis=1) for row in table])

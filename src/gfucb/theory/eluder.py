@@ -1,4 +1,4 @@
-"""Eluder dimension of finite classes (Russo and Van Roy 2013): exact, and bounded from below.
+"""Eluder dimension of finite classes (Russo and Van Roy 2013): exact value and lower bound.
 
 An input x is eps-independent of its predecessors when two functions of the class agree on them
 and differ at x:  sqrt(sum_{predecessors} (f - g)^2) <= eps  and  |f(x) - g(x)| > eps. The
@@ -28,10 +28,10 @@ from gfucb.theory.subset_search import (
     useful_squares,
 )
 
-# The sizes the exact search accepts: 2^16 subsets, about 8000 pairs.
+# Largest sizes for the exact search: 2^16 subsets, about 8000 pairs.
 MAX_INPUTS = 16
 MAX_FUNCTIONS = 128
-# Numbers `sum_class` builds at most.
+# Largest number of values that `sum_class` computes.
 MAX_SUMS = 10_000_000
 
 
@@ -42,8 +42,8 @@ class EluderDimension:
     Attributes:
         dimension: length of the sequence.
         sequence: indices of inputs, each `scale`-independent of those before it.
-        scale: the eps' of the definition, at least the scale that was asked for.
-        is_exact: True if no longer sequence exists at any eps' >= the scale asked for.
+        scale: the eps' of the definition, at least the requested scale.
+        is_exact: True if no longer sequence exists at any eps' >= the requested scale.
     """
 
     dimension: int
@@ -81,7 +81,7 @@ def eluder_dimension(values: Table, scale: float) -> EluderDimension:
     2
     """
     table = values_and_scale(values, scale)
-    # Inputs that differ by a constant, and equal functions, cannot lengthen a sequence.
+    # Inputs that differ by a constant, and equal functions, cannot make a sequence longer.
     centered = np.unique(table - table[0], axis=0)
     distinct, first = np.unique(centered, axis=1, return_index=True)
     require_small(*distinct.shape)
@@ -106,18 +106,18 @@ def eluder_lower_bound(
 ) -> EluderDimension:
     """A certified lower bound on the eluder dimension at `scale`, for classes of any size.
 
-    Randomised greedy and beam search for a long independent sequence: each restart fixes one
-    eps' and lengthens `beam_width` sequences, preferring those that leave most inputs
-    independent. The sequence found proves the bound; nothing says how far it is from the
-    dimension. O(restarts beam inputs^2 pairs), with at most `max_pairs` pairs drawn.
+    Randomised beam search for a long independent sequence: each restart fixes one eps' and
+    extends `beam_width` sequences, preferring those that leave most inputs independent. The
+    sequence found proves the bound. The gap to the dimension is unknown.
+    O(restarts beam inputs^2 pairs), with at most `max_pairs` random pairs.
 
     Args:
         values: the class, [function, input].
         scale: the eps of the definition.
-        generator: source of the eps', of the pairs and of the order among equals.
-        num_restarts: how many eps' are tried.
-        beam_width: sequences kept at each length; 1 is randomised greedy search.
-        max_pairs: pairs of functions looked at; all of them if there are fewer.
+        generator: draws the eps', the pairs, and the order of ties.
+        num_restarts: number of eps'.
+        beam_width: number of sequences at each length; 1 is randomised greedy search.
+        max_pairs: number of pairs of functions; all of them if there are fewer.
     """
     table = values_and_scale(values, scale)
     require_counts(num_restarts=num_restarts, beam_width=beam_width, max_pairs=max_pairs)
@@ -144,17 +144,17 @@ def best_of_beams(
 
 
 def witness_scale(squares: Floats, chain: Chain, scale: float) -> float:
-    """An eps' at which `chain` is independent: the middle of all those that are.
+    """An eps' at which `chain` is independent: the midpoint of the interval of such eps'.
 
-    Takes at each step the pair of smallest sum; eps' then lies between the largest of these
-    sums and the smallest difference at the next input.
+    Each step uses the pair with the smallest sum. The eps' lie between the largest of these sums
+    and the smallest difference at the next input.
     """
     largest_sum, smallest_square = scale**2, np.inf
     for position, x in enumerate(chain.inputs):
-        serving = squares[squares[:, x] >= chain.cut]
-        sums = serving[:, chain.inputs[:position]].sum(axis=1)
+        separating = squares[squares[:, x] >= chain.cut]
+        sums = separating[:, chain.inputs[:position]].sum(axis=1)
         largest_sum = max(largest_sum, sums.min())
-        smallest_square = min(smallest_square, serving[sums.argmin(), x])
+        smallest_square = min(smallest_square, separating[sums.argmin(), x])
     return float((np.sqrt(largest_sum) + np.sqrt(smallest_square)) / 2)
 
 
@@ -172,17 +172,17 @@ def sampled_squares(
 
 
 def sampled_cuts(cuts: Floats, num_restarts: int, generator: torch.Generator) -> list[float]:
-    """One cut from each of `num_restarts` equal parts of the candidates, at a random place."""
-    places = torch.rand(num_restarts, generator=generator, dtype=torch.float64)
-    places = (places + torch.arange(num_restarts)) / num_restarts * len(cuts)
-    return [float(cuts[int(place)]) for place in places]
+    """One random cut from each of `num_restarts` equal parts of the candidates."""
+    offsets = torch.rand(num_restarts, generator=generator, dtype=torch.float64)
+    positions = (offsets + torch.arange(num_restarts)) / num_restarts * len(cuts)
+    return [float(cuts[int(position)]) for position in positions]
 
 
 def sum_class(values: Table, num_tasks: int) -> Floats:
     """Values of g(x_1, ..., x_M) = sum_i f_i(x_i) where the f_i share a representation.
 
-    Lemma 2 of the paper bounds widths by the eluder dimension of this class. A member is one
-    representation and one head a task. O((heads inputs)^M) numbers.
+    Lemma 2 of the paper bounds widths by the eluder dimension of this class. A member has one
+    representation and one head per task. O((heads inputs)^M) numbers.
 
     Args:
         values: [representation, head, input], the values of every head on every representation.
@@ -196,8 +196,8 @@ def sum_class(values: Table, num_tasks: int) -> Floats:
     size = len(table) * (table.shape[1] * table.shape[2]) ** num_tasks
     if size > MAX_SUMS:
         raise InvalidInputError(
-            f"the sum class of {num_tasks} tasks has {size:.3g} values and at most {MAX_SUMS} are "
-            "built; take fewer heads, inputs or tasks"
+            f"the sum class of {num_tasks} tasks has {size:.3g} values, more than the limit of "
+            f"{MAX_SUMS}; use fewer heads, inputs or tasks"
         )
     sums = table
     for _ in range(num_tasks - 1):
@@ -207,7 +207,7 @@ def sum_class(values: Table, num_tasks: int) -> Floats:
 
 
 def lemma_2_example(num_tasks: int, *, equal_inputs: bool = False) -> Floats:
-    """A sum class of linear functions whose eluder dimension Lemma 2 gets wrong for M >= 2.
+    """A sum class of linear functions whose eluder dimension contradicts Lemma 2 for M >= 2.
 
     Two input dimensions, one feature: phi(x) = <b, x> with b at 0, 45, 90 or 135 degrees, heads
     -1, 0 or 1, inputs e_1, e_2 or 0 for each task, not 0 for all. At small scales the dimension
@@ -231,7 +231,7 @@ def lemma_2_example(num_tasks: int, *, equal_inputs: bool = False) -> Floats:
 
 
 def require_inputs(table: Floats, indices: Sequence[int]) -> None:
-    """All indices point at inputs of the table."""
+    """Refuse indices that are not inputs of the table."""
     num_inputs = table.shape[1]
     for index in indices:
         if not (0 <= index < num_inputs and index == int(index)):
@@ -241,7 +241,7 @@ def require_inputs(table: Floats, indices: Sequence[int]) -> None:
 
 
 def require_small(num_functions: int, num_inputs: int) -> None:
-    """The exact search accepts the size."""
+    """Refuse sizes that are too large for the exact search."""
     if num_inputs > MAX_INPUTS or num_functions > MAX_FUNCTIONS:
         raise InvalidInputError(
             f"the exact eluder dimension takes at most {MAX_INPUTS} distinct inputs and "

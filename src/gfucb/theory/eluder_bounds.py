@@ -13,7 +13,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.theory.finite_classes import Floats, Table, finite_table
 from gfucb.theory.requirements import require_positive
 
-# Eigenvalues down to this share of the largest may be negative by rounding.
+# Negative eigenvalues up to this share of the largest count as rounding.
 ROUNDING = 1e-10
 
 
@@ -78,7 +78,7 @@ def quadratic_eluder_bound(
 
     For x -> phi(x)^T Theta phi(x) with |Theta| <= S = `norm_bound`, |phi(x)| <= C =
     `input_bound` in p = `feature_dim` dimensions. Source: Osband and Van Roy 2014
-    (arXiv 1406.1853); the constants are as recalled from that paper, not re-read.
+    (arXiv 1406.1853), constants as recalled.
     """
     require_positive(
         feature_dim=feature_dim, scale=scale, norm_bound=norm_bound, input_bound=input_bound
@@ -93,7 +93,7 @@ E_RATIO = math.e / (math.e - 1)
 
 @dataclass(frozen=True)
 class LinearIndependence:
-    """How far two linear functions can differ at an input, and whether that exceeds the scale."""
+    """Largest difference of two linear functions at an input, and whether it exceeds the scale."""
 
     largest_difference: float
     is_independent: bool
@@ -106,7 +106,7 @@ def is_independent_linear(
 
     The largest difference  max |<rho, x>|  s.t.  rho^T V rho <= eps^2, |rho| <= 2 S  is, by the
     S-lemma,  min over l in [0, 1] of  sqrt(x^T (l V / eps^2 + (1 - l) I / (4 S^2))^-1 x):
-    one convex function of one number. Source: Lagrange duality. O(d^3).
+    a convex function of one variable. Source: Lagrange duality. O(d^3).
 
     Args:
         x: the input, [input dim].
@@ -125,7 +125,7 @@ def is_independent_linear(
 
 def smallest_dual(weights: Floats, data: Floats, ball: float) -> float:
     """Minimum over l in [0, 1] of  sum_j weights_j / (l data_j + (1 - l) ball)."""
-    # Directions the input has by rounding only would make the dual blow up near l = 1.
+    # Components of the input that are only rounding would make the dual diverge near l = 1.
     real = weights > ROUNDING**2 * weights.sum()
     weights, data = weights[real], data[real]
     if not len(weights):
@@ -145,7 +145,7 @@ def smallest_dual(weights: Floats, data: Floats, ball: float) -> float:
 
 
 def semidefinite(gram: Table, input_dim: int) -> Floats:
-    """The Gram matrix, refused unless symmetric, of the right size and semidefinite."""
+    """The Gram matrix as an array; refuses other sizes, asymmetry and negative eigenvalues."""
     matrix = finite_table(gram, "input dim", "input dim")
     if matrix.shape != (input_dim, input_dim) or not np.allclose(matrix, matrix.T):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Finite classes as the theory sees them: a float64 table of values [function, input]."""
+"""Finite classes of functions as float64 tables of values [function, input]."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.theory.requirements import require_positive
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-# Squares of larger numbers overflow when they are added up.
+# Sums of squares of larger numbers overflow.
 LARGEST_VALUE = 1e100
-# What callers may pass for a table of values.
+# Types accepted as a table of values.
 Table: TypeAlias = Tensor | Floats | list[list[float]] | list[float]
 
 
@@ -46,6 +46,6 @@ def finite_table(values: Table, *axes: str) -> Floats:
 
 
 def values_and_scale(values: Table, scale: float) -> Floats:
-    """The table [function, input] of a class to be looked at on a positive scale."""
+    """The table [function, input] of a class; refuses a scale that is not positive."""
     require_positive(scale=scale)
     return finite_table(values, "function", "input")

@@ -1,8 +1,8 @@
-"""Squared radii beta_t as the theory has them: printed, and as they hold.
+"""Squared radii beta_t of Lemmas 1 and 4: as printed, and corrected.
 
-In all of them `t` is the round about to be played, counted from 1, so the data are the
-rewards of rounds 1 .. t - 1. With partial rounds it is one more than the largest number of
-samples any task has (`MultitaskDataset.round_index`). Each costs a few operations.
+The round t is the next round, counted from 1, so the data are the rewards of rounds 1 .. t - 1.
+With partial rounds t is one more than the largest number of samples of a task
+(`MultitaskDataset.round_index`). Each radius is O(1).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class PrintedRadius:
 
         12 M k + 12 log(N / delta) + 8 alpha sqrt(M t k (M t + log(2 M t^2 / delta))).
 
-    Kept for the record: its chi-square tail, its independence argument and its missing noise
-    scale do not hold; see `CorrectedRadius`.
+    It does not hold: its chi-square tail is too thin, it treats chosen inputs as independent of the
+    noise, and it lacks the noise scale. See `CorrectedRadius`.
     """
 
     num_tasks: int
@@ -35,7 +35,7 @@ class PrintedRadius:
     cover_scale: float
     """alpha; the paper takes 1 / (k M T)."""
     failure_probability: float = 0.05
-    """delta; the set is claimed to hold the truth with probability 1 - 2 delta."""
+    """delta; the claimed probability that the set contains the true function is 1 - 2 delta."""
 
     def __post_init__(self) -> None:
         require_positive(num_tasks=self.num_tasks, feature_dim=self.feature_dim)
@@ -66,21 +66,21 @@ class CorrectedRadius:
         c = alpha sqrt(t / ridge),   b = a (1 + c) + n c
         beta_t = 6 b^2 + 6 k M ridge + 2 optimisation_error
 
-    It assumes of the truth |w| <= sqrt(k) and |phi| <= 1, and nothing of the fit's heads: the
-    ridge of the fit and of the set takes the place of a bound on them. With f the fit, g the
-    truth, x = |f - g| on the data and z^2 = x^2 + ridge (|W_f|^2 + |W_g|^2):
+    The true function must satisfy |w| <= sqrt(k) and |phi| <= 1. The heads of the fit need no
+    bound, because the ridge of the fit and of the set limits them. With f the fit, g the true
+    function, x = |f - g| on the data and z^2 = x^2 + ridge (|W_f|^2 + |W_g|^2):
 
-    1. The fit's penalised error is at most the truth's, so x^2 + ridge |W_f|^2 is at most
+    1. The fit's penalised error is at most that of g, so x^2 + ridge |W_f|^2 is at most
        2 <noise, f - g> + ridge |W_g|^2.
     2. f - g is linear in [phi_f ; phi_g], so by the self-normalised martingale bound
        (Abbasi-Yadkori et al. 2011), over a cover of Phi and with that same ridge,
-       <noise, f - g> <= a z; leaving the cover by alpha costs (a + n) c z.
+       <noise, f - g> <= a z. A distance alpha from the cover adds (a + n) c z.
     3. Hence z^2 <= 2 b z + 2 k M ridge, and z^2 <= 4 b^2 + 4 k M ridge.
-    4. The anchor of the truth is its own ridge fit, within (a + sqrt(k M ridge))^2, which is at
-       most 2 a^2 + 2 k M ridge.
+    4. The ridge fit with the representation of g is within (a + sqrt(k M ridge))^2 of g, which is
+       at most 2 a^2 + 2 k M ridge.
     """
 
-    # Paper: Lemma 1 takes the noise scale to be 1, a chi-square tail that is too thin, and treats
+    # Paper: Lemma 1 assumes noise scale 1, uses a chi-square tail that is too thin, and treats
     # inputs chosen by the agent as independent of the noise.
     num_tasks: int
     feature_dim: int
@@ -95,7 +95,7 @@ class CorrectedRadius:
     failure_probability: float = 0.05
     """delta."""
     optimisation_error: float = 0.0
-    """How far the fit's penalised error may be above the smallest possible."""
+    """Largest excess of the fit's penalised error over the minimum."""
 
     def __post_init__(self) -> None:
         require_positive(
@@ -136,9 +136,9 @@ class PrintedStageRadius:
         (B_1 + sqrt(M T) I + sqrt(B_2))^2,   B_1 = sqrt(2 M k + log(N / delta)) + 1,
         B_2 = 2 sqrt(M T + log(2 M T^2 / delta)),   I the inherent Bellman error.
 
-    Kept for the record: between its equations (83) and (92) B_2 loses the factor alpha, which
-    makes the radius grow like sqrt(M T) and the regret like T^(3/4); two factors 2 are dropped
-    on the way from (58) to (66).
+    It does not hold: between equations (83) and (92) B_2 loses the factor alpha, which makes the
+    radius grow like sqrt(M T) and the regret like T^(3/4). From (58) to (66) two factors 2 are
+    dropped.
     """
 
     num_tasks: int
@@ -154,7 +154,7 @@ class PrintedStageRadius:
 
     @property
     def lost_scale_term(self) -> float:
-        """B_2 as printed: 155 for M = 10, T = 600, where the derivation gives 0.64."""
+        """B_2 as printed, without alpha: 155 for M = 10, T = 600; with alpha it is 0.64."""
         samples = self.num_tasks * self.num_episodes
         log_term = math.log(2 * samples * self.num_episodes / self.failure_probability)
         return 2 * math.sqrt(samples + log_term)
@@ -181,7 +181,7 @@ class CorrectedStageRadius:
     For noise bounded by 1 and heads |theta| <= D: the self-normalised bound with ridge 1 / D^2
     on [phi_f ; phi_g], a cover of Phi for the fit, the best fit and the next stage's values (3
     log N, twice), of the next stage's heads (M k log(1 + 2 D / alpha)), and a union over stages.
-    Leaving the cover costs e in the functions and alpha (1 + D) in the next values. Then
+    The error of the cover is e in the functions and alpha (1 + D) in the next values. Then
     x^2 <= 2 (B_1 + sqrt(M T) I) x + 2 B_2 gives the last line.
     """
 

@@ -1,4 +1,4 @@
-"""Linear programs in free variables, solved by HiGHS at its tightest tolerances."""
+"""Linear programs in free variables, solved by HiGHS with its tightest tolerances."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ProgramSolution:
 def solve_program(cost: Array, matrix: Array, sides: Array) -> ProgramSolution:
     """Minimise <cost, x> subject to matrix x <= sides: [n], [row, n], [row].
 
-    One call of scipy's HiGHS, about a millisecond for the sizes of this room. A program that is
-    not solved to optimality is an error, never a guess.
+    One call of scipy's HiGHS, about a millisecond for the sizes of this package. A program that
+    is not solved to optimality raises an error.
     """
     solution = linprog(
         cost,

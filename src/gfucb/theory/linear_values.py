@@ -12,7 +12,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.tables import Array, validate_table
 from gfucb.theory.linear_programs import solve_program
 
-# Distances are computed until their certified bounds agree to this.
+# Distances are computed until their certified bounds agree to this tolerance.
 DISTANCE_TOLERANCE = 1e-10
 
 
@@ -39,8 +39,8 @@ class NearestMember:
 class LinearValueClass:
     """{ Q = phi^T theta :  |theta_j| <= head_bound,  0 <= Q(s, a) <= value_range }.
 
-    A polytope in theta, and never empty: theta = 0 belongs to it. Boxes instead of Euclidean
-    balls keep the computation of suprema exact.
+    A polytope in theta that contains theta = 0. Boxes instead of Euclidean balls make the
+    suprema exactly computable.
 
     Attributes:
         features: phi(s, a), [state, action, feature].
@@ -100,24 +100,24 @@ class LinearValueClass:
         cost = np.append(np.zeros(self.feature_dim), 1.0)
         solution = solve_program(cost, matrix, sides[0])
         head, multipliers = solution.point[:-1], solution.multipliers
-        num_entries = len(table)
-        slope = multipliers[num_entries : 2 * num_entries] - multipliers[:num_entries]
+        num_rows = len(table)
+        slope = multipliers[num_rows : 2 * num_rows] - multipliers[:num_rows]
         _, limits = self.constraints()
         return NearestMember(
             error=float(np.abs(self.feature_rows @ head - table).max()),
             head=head,
             slope=slope,
-            intercept=-float(multipliers[2 * num_entries :] @ limits),
+            intercept=-float(multipliers[2 * num_rows :] @ limits),
             active=np.flatnonzero(multipliers > DISTANCE_TOLERANCE),
         )
 
     def distances(self, tables: Array) -> Array:
         """Sup-norm distance of each table to the class: [choice, row] -> [choice], to 1e-10.
 
-        A solved program also tells about the other tables (multiparametric programming): its
-        multipliers bound every distance from below, and the affine rule "keep the same
-        constraints tight" gives heads that, where they are in the class, bound it from above.
-        So one program is solved per combination of tight constraints met, at most one per table.
+        The solution of one program also bounds the other distances (multiparametric programming).
+        Its multipliers bound every distance from below. Heads that keep the same constraints
+        tight are affine in the table and, where they are in the class, bound the distance from
+        above. One program is solved per combination of tight constraints, at most one per table.
         """
         tables, inverse = np.unique(tables, axis=0, return_inverse=True)
         least_squares = tables @ np.linalg.pinv(self.feature_rows).T

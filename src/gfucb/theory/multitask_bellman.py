@@ -4,9 +4,9 @@
     e_i(phi, Q') = inf_theta  sup_{s,a} | phi(s, a)^T theta - (T_i Q')(s, a) |
 
 (Lu et al., 2022, Assumption 2.1, after Hu et al., 2021), for a finite class Phi. The shared phi is
-chosen after all the next values, so this is neither the largest of the single-task errors nor
-a minimum over phi of suprema; a minimum of convex functions need not peak at a vertex either.
-Hence a certified interval, which is a single number in many cases and can be narrowed.
+chosen after all next values, so this is neither the largest single-task error nor a minimum over
+phi of suprema. A minimum of convex functions may also have its maximum away from all vertices. The
+functions therefore return a certified interval, which is a single number in many cases.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.tables import Array
 from gfucb.theory.bellman import ascend, backup_tables, check_shapes, random_next_heads
+from gfucb.theory.linear_regions import linear_regions
 from gfucb.theory.linear_values import LinearValueClass
 from gfucb.theory.small_mdp import MDPStage
-from gfucb.theory.value_pieces import value_pieces
 
-# Sets of representations are kept as bits of an integer and all of them may be visited.
+# Sets of representations are bits of an integer, and the search may visit all of them.
 MAX_REPRESENTATIONS = 12
 EXACT_GAP = 1e-9
 
@@ -35,7 +35,7 @@ class BellmanErrorInterval:
 
     Attributes:
         lower: attained by `next_heads`, so certified.
-        upper: certified by convexity on jobs; infinite when no upper bound was asked for.
+        upper: certified by convexity on linear regions; infinite for a lower bound alone.
         next_representation: which of the next classes the lower end uses.
         next_heads: theta'_i of that class, [task, feature].
     """
@@ -60,22 +60,22 @@ def multitask_bellman_error(
 ) -> BellmanErrorInterval:
     """A certified interval for the multitask I_h; `is_exact` says when it is one number.
 
-    For fixed phi' let e_i(phi, theta') be the distance of task i, convex in theta' on a job.
-    Lower end: the best choice of one vertex per task, max min_phi max_i e_i(phi, vertex_i).
-    Upper end: the best choice of one job per task, with e_i replaced by its maximum over the
-    vertices of the job, which convexity allows. Both are solved exactly by `worst_joint_choice`.
-    The ends meet with one representation, and often when the tasks can spoil the representations
-    separately. Elsewhere `cuts_per_axis` makes the jobs smaller and the interval narrower,
-    about in proportion; grids of 0, 1, 3, 7 cuts are nested, so their intervals are too.
+    For fixed phi' let e_i(phi, theta') be the distance of task i, convex in theta' on a region.
+    Lower end: the worst choice of one vertex per task, max min_phi max_i e_i(phi, vertex_i).
+    Upper end: the worst choice of one region per task, with e_i replaced by its maximum over the
+    vertices of the region, which bounds it by convexity. `worst_joint_choice` solves both exactly.
+    The ends are equal with one representation, and often when different tasks make different
+    representations bad. Otherwise `cuts_per_axis` makes the regions smaller and the interval
+    narrower, about in proportion. Grids of 0, 1, 3, 7 cuts are nested, and so are their intervals.
 
-    Costs the enumeration of `piece_vertices` for each phi', then one family of distances per
+    Costs the enumeration of `region_vertices` for each phi', then one family of distances per
     (phi', task, phi).
 
     Args:
         tasks: one stage per task.
         current: Phi at stage h with its bounds, one class per representation.
         following: the same at stage h + 1; each needs a head_bound.
-        cuts_per_axis: how many planes per feature cut the jobs further.
+        cuts_per_axis: number of planes per feature that cut the regions.
     """
     _check(tasks, current, following)
     intervals = [
@@ -96,7 +96,7 @@ def multitask_bellman_error_lower_bound(
     """A lower bound of the multitask I_h at any size; `upper` is infinite.
 
     Candidates are the ends of single-task ascents, for every task and representation, and their
-    random starts; the best choice of one candidate per task is exact. Costs
+    random starts; the worst choice of one candidate per task is exact. Costs
     num_restarts * len(following) * len(current) * len(tasks) ascents.
     """
     _check(tasks, current, following)
@@ -120,9 +120,9 @@ def multitask_bellman_error_lower_bound(
 def worst_joint_choice(errors: Sequence[Array]) -> tuple[float, list[int]]:
     """The choices, one per task, with the largest min_phi max_i errors[i][choice_i, phi].
 
-    A level is reached when the sets { phi : errors >= level } of the chosen rows cover Phi; the
-    reachable unions are found task by task, and the largest level by bisection over the entries.
-    Costs O(log(entries) * tasks * 4^representations) at worst. Each table of errors is
+    A level is reached when the sets { phi : errors >= level } of the chosen rows cover Phi. The
+    reachable unions are found task by task, and the largest level by bisection over all values.
+    Costs O(log(values) * tasks * 4^representations) at worst. Each table of errors is
     [choice, representation]; the largest level comes first in the answer.
     """
     levels = np.unique(np.concatenate([table.reshape(-1) for table in errors]))
@@ -161,11 +161,11 @@ def _interval_for(
     cuts_per_axis: int,
 ) -> BellmanErrorInterval:
     """The interval for one representation of the next stage."""
-    jobs = value_pieces(next_class, cuts_per_axis)
-    errors = _error_tables(tasks, current, next_class, jobs.vertices)
+    regions = linear_regions(next_class, cuts_per_axis)
+    errors = _error_tables(tasks, current, next_class, regions.vertices)
     lower, choice = worst_joint_choice(errors)
-    upper, _ = worst_joint_choice([_largest_per_piece(table, jobs.members) for table in errors])
-    return BellmanErrorInterval(lower, upper, index, jobs.vertices[choice])
+    upper, _ = worst_joint_choice([_largest_per_region(table, regions.members) for table in errors])
+    return BellmanErrorInterval(lower, upper, index, regions.vertices[choice])
 
 
 def _error_tables(
@@ -179,8 +179,8 @@ def _error_tables(
     return [np.column_stack([each.distances(table) for each in current]) for table in tables]
 
 
-def _largest_per_piece(errors: Array, members: NDArray[np.bool_]) -> Array:
-    """[vertex, representation], [job, vertex] -> [job, representation]."""
+def _largest_per_region(errors: Array, members: NDArray[np.bool_]) -> Array:
+    """[vertex, representation], [region, vertex] -> [region, representation]."""
     return np.stack([errors[inside].max(axis=0) for inside in members])
 
 

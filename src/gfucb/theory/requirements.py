@@ -1,41 +1,36 @@
-"""Refusals of impossible numbers, each in a sentence that names the number."""
+"""Checks of several numbers at once, by the names under which the caller knows them."""
 
 from __future__ import annotations
 
-import math
-
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.settings import validate_count, validate_not_negative, validate_number
 
 
 def require_positive(**values: float) -> None:
-    """All values are finite and above zero."""
+    """Refuse values that are not finite and above zero."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise InvalidInputError(f"{name} must be positive and finite, got {value}")
+        validate_number(value, name, above=0.0)
 
 
 def require_not_negative(**values: float) -> None:
-    """All values are finite and at least zero."""
+    """Refuse values that are not finite and at least zero."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise InvalidInputError(f"{name} must be finite and not negative, got {value}")
+        validate_not_negative(value, name)
+
+
+def require_counts(**values: int) -> None:
+    """Refuse values that are not integers of at least 1."""
+    for name, value in values.items():
+        validate_count(value, name)
 
 
 def require_probability(**values: float) -> None:
-    """All values lie strictly between 0 and 1."""
+    """Refuse values that do not lie strictly between 0 and 1."""
     for name, value in values.items():
         if not 0 < value < 1:
             raise InvalidInputError(f"{name} must lie strictly between 0 and 1, got {value}")
 
 
-def require_round(round_index: float) -> None:
-    """Rounds are counted from 1."""
-    if not (math.isfinite(round_index) and round_index >= 1):
-        raise InvalidInputError(f"rounds are counted from 1, got round {round_index}")
-
-
-def require_counts(**values: float) -> None:
-    """All values are whole numbers of at least 1."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value >= 1 and value == int(value)):
-            raise InvalidInputError(f"{name} must be a whole number of at least 1, got {value}")
+def require_round(round_index: int) -> None:
+    """Refuse a round below 1: rounds are counted from 1."""
+    validate_number(round_index, "the round, counted from 1,", at_least=1.0)

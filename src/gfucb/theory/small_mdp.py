@@ -12,12 +12,12 @@ import torch
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-from gfucb.core.validation.tables import PROBABILITY_TOLERANCE, Array, validate_table
+from gfucb.core.validation.tables import Array, validate_probabilities, validate_table
 
 
 @dataclass(frozen=True, eq=False)
 class MDPStage:
-    """What happens between stage h and stage h + 1 of a finite MDP.
+    """Transitions and rewards from stage h to stage h + 1 of a finite MDP.
 
     Attributes:
         transitions: P(s' | s, a), [state, action, next_state]; the rows sum to one.
@@ -35,19 +35,11 @@ class MDPStage:
                 f"transitions and rewards must agree on [state action], "
                 f"got {self.transitions.shape[:2]} and {self.rewards.shape}"
             )
-        if self.transitions.min() < 0:
-            raise InvalidInputError(
-                f"transitions must not be negative, but the smallest is {self.transitions.min()}"
-            )
-        worst = float(np.abs(self.transitions.sum(axis=2) - 1).max())
-        if worst > PROBABILITY_TOLERANCE:
-            raise InvalidInputError(
-                f"the transitions of a state and action must sum to 1, one row is off by {worst}"
-            )
+        validate_probabilities(self.transitions, "transitions")
 
     @property
     def num_next_states(self) -> int:
-        """How many states stage h + 1 has; it may differ from the states of stage h."""
+        """Number of states of stage h + 1, which may differ from that of stage h."""
         return int(self.transitions.shape[2])
 
     def backups(self, next_values: Array) -> Array:
@@ -75,12 +67,12 @@ def stage_tables(transitions: Array, rewards: Array, stage: int) -> list[MDPStag
 
 @dataclass(frozen=True, eq=False)
 class LinearStage:
-    """Tasks that share features, and how far from linear they were made.
+    """Tasks that share features, and their distance from a linear MDP.
 
     Attributes:
         features: phi*(s, a) in the simplex, [state, action, feature].
         tasks: one stage per task.
-        mix: the dial xi; 0 is a linear MDP, 1 is arbitrary.
+        mix: xi; 0 is a linear MDP, 1 an arbitrary one.
     """
 
     features: Array
@@ -98,15 +90,16 @@ def linear_mdp_stage(
     mix: float = 0.0,
     seed: int = 0,
 ) -> LinearStage:
-    """Draw tasks with P = sum_j phi_j mu_j and r = phi^T rho, then turn the dial `mix`.
+    """Draw tasks with P = sum_j phi_j mu_j and r = phi^T rho, mixed with arbitrary tasks.
 
     With features in the simplex, anchor distributions mu_j over next states and rho in
     [0, reward_range]^k, T Q' = phi^T (rho + mu V') for every Q' (Jin et al., 2020): the inherent
-    Bellman error is zero whatever the next class, if heads at this stage may be as large as
-    rho + mu V'. The dial replaces (P, r) by (1 - xi) (P, r) + xi (P', r') with an arbitrary other
-    stage, of the same seed at every xi. The residual xi (T' Q' - T Q') is at most xi when backups
-    stay in [0, 1], that is when the next values are at most 1 - reward_range. The error is
-    non-decreasing in xi, and proportional to xi when the heads of stage h are not bounded.
+    Bellman error is zero for every next class, if heads at this stage may be as large as
+    rho + mu V'. With xi = `mix`, (P, r) is replaced by (1 - xi) (P, r) + xi (P', r'), where
+    (P', r') is an arbitrary stage that depends on the seed and not on xi. The residual
+    xi (T' Q' - T Q') is at most xi when backups stay in [0, 1], that is when the next values are
+    at most 1 - reward_range. The error is non-decreasing in xi, and proportional to xi when the
+    heads of stage h are not bounded.
 
     Costs O(tasks * states^2 * actions * features).
     """

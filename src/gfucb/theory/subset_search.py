@@ -1,13 +1,13 @@
-"""Longest independent sequences in a finite class: the exact search over subsets of inputs.
+"""Longest independent sequences in a finite class: exact search over subsets of inputs.
 
-The class enters only through its squared differences a[p, x] = (f(x) - g(x))^2, one row a pair
-p = (f, g). A sequence x_1, ..., x_n is independent at a *cut* c = (eps')^2 when for every i some
-pair has
+The search uses only the squared differences a[p, x] = (f(x) - g(x))^2, one row for each pair
+p = (f, g). A pair *separates* the inputs where its squared difference is at least the cut. A
+sequence x_1, ..., x_n is independent at a *cut* c = (eps')^2 when for every i some pair has
 
     sum_{j < i} a[p, x_j]  <  c  <=  a[p, x_i].
 
-Which inputs came before matters, their order does not, and no input comes twice: sequences are
-chains of subsets, and subsets are bit masks.
+Only the set of earlier inputs matters, not their order, and no input occurs twice. Sequences are
+therefore chains of subsets, and subsets are bit masks.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from gfucb.theory.finite_classes import Floats
 
 Masks = npt.NDArray[np.int64]
 
-# Numbers closer than this, relatively, count as equal: the reach of rounding.
+# Numbers with a smaller relative difference count as equal, because of rounding.
 TIE = 1e-9
-# Subsets whose sums over all pairs are held at once: bounds the memory.
+# Number of subsets whose sums over all pairs are computed at once: bounds the memory.
 CHUNK = 1024
-# Subsets a layer may have before the widest interval of cuts is halved; doubles with each halving.
+# Largest number of subsets of a layer in the widest interval of cuts; doubles with each halving.
 FIRST_LAYER_CAP = 100
-# Pairs tried as substitutes for all others before an interval is searched.
+# Number of pairs tried as substitutes for all others before an interval is searched.
 NUM_SUBSTITUTES = 16
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Inputs in order, independent at `cut`."""
+    """A sequence of inputs that is independent at `cut`."""
 
     inputs: tuple[int, ...]
     cut: float
@@ -55,10 +55,10 @@ def squared_differences(values: Floats, scale: float) -> Floats:
 
 
 def candidate_cuts(squares: Floats, scale: float) -> Floats:
-    """The cuts worth trying, rising: just below each squared difference above `scale`.
+    """The cuts that suffice, in increasing order: just below each squared difference above `scale`.
 
-    Once the pairs of a chain are chosen, its cut may lie anywhere between the largest sum and
-    the smallest squared difference, so it may as well lie just below the latter.
+    For given pairs the cut of a chain can be any number between the largest sum and the smallest
+    squared difference. A cut just below the latter therefore loses nothing.
     """
     levels = np.unique(squares[squares > scale**2 * (1 + TIE)])
     apart = np.ones(len(levels), dtype=bool)
@@ -67,7 +67,7 @@ def candidate_cuts(squares: Floats, scale: float) -> Floats:
 
 
 def subsets_of_size(num_inputs: int, size: int) -> Masks:
-    """All masks of `size` among `num_inputs` inputs, rising."""
+    """All masks with `size` of `num_inputs` inputs, in increasing order."""
     masks = np.arange(1 << num_inputs, dtype=np.int64)
     counts = np.zeros(len(masks), dtype=np.int64)
     for index in range(num_inputs):
@@ -76,42 +76,42 @@ def subsets_of_size(num_inputs: int, size: int) -> Masks:
 
 
 class CutInterval:
-    """The class seen through all cuts in [low, high] at once; exact when low = high.
+    """A relaxation for all cuts in [low, high] at once; exact when low = high.
 
-    A pair serves an input where a >= low, as long as its sum is < high. That is a relaxation:
-    a chain that is independent at one cut of the interval is one here too.
+    A pair separates an input where a >= low, as long as its sum is < high. Every chain that is
+    independent at one cut of the interval is a chain of the relaxation.
     """
 
     def __init__(self, squares: Floats, low: float, high: float) -> None:
-        # Inputs that nobody serves are in no chain: masks count the others only.
+        # Inputs that no pair separates are in no chain; the masks cover the others only.
         self.inputs = np.flatnonzero(squares.max(axis=0) >= low)
         squares = squares[squares.max(axis=1) >= low][:, self.inputs]
         self.squares = squares[not_substitutable(squares, squares >= low)]
-        self.serves = self.squares >= low
+        self.separates = self.squares >= low
         self.high = high
         self.bits: Masks = 1 << np.arange(len(self.inputs), dtype=np.int64)
-        # Column k: no k inputs have a smaller sum for that pair.
+        # Column k: the smallest sum of k inputs for each pair.
         sums = np.cumsum(np.sort(self.squares, axis=1), axis=1)
         self.smallest_sums = np.pad(sums, ((0, 0), (1, 0)))
 
     def next_inputs(self, subsets: Masks, size: int) -> Masks:
         """For each subset of `size` inputs, the mask of inputs independent of it: [subset]."""
         fits = self.smallest_sums[:, size] < self.high
-        squares, serves = self.squares[fits], self.serves[fits].astype(np.float32)
+        squares, separates = self.squares[fits], self.separates[fits].astype(np.float32)
         result = np.zeros(len(subsets), dtype=np.int64)
         for start in range(0, len(subsets) if len(squares) else 0, CHUNK):
             chunk = subsets[start : start + CHUNK]
             members = (chunk[:, None] & self.bits) != 0
             alive = members.astype(np.float64) @ squares.T < self.high
-            served = alive.astype(np.float32) @ serves > 0
-            result[start : start + CHUNK] = (served & ~members) @ self.bits
+            separated = alive.astype(np.float32) @ separates > 0
+            result[start : start + CHUNK] = (separated & ~members) @ self.bits
         return result
 
     def chain(self, length: int, cap: int) -> tuple[int, ...] | None:
         """A chain of `length` inputs, or None; raises `LayerTooLargeError` beyond `cap` subsets.
 
-        Goes backwards from the subsets of length - 1 inputs that can be extended once: where the
-        length is out of reach there are few of them, and fewer still can be reached.
+        Works backwards from the subsets of length - 1 inputs that can be extended once. If the
+        length is impossible, there are few of them, and fewer in each further layer.
         """
         if length > len(self.bits):
             return None
@@ -135,26 +135,27 @@ class CutInterval:
         return tuple(int(self.inputs[index]) for index in walk(following, length))
 
     def one_smaller(self, subsets: Masks) -> Masks:
-        """The subsets that lack one member of one of `subsets`."""
+        """All subsets obtained by removing one input from one of `subsets`."""
         inside = (subsets[:, None] & self.bits) != 0
         return np.unique((subsets[:, None] & ~self.bits)[inside])
 
 
 class LayerTooLargeError(Exception):
-    """The interval is too wide to be searched; halve it."""
+    """The interval is too wide to search and must be halved."""
 
 
-def not_substitutable(squares: Floats, serves: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which pairs [pair] remain: a pair that serves more for smaller sums replaces another.
+def not_substitutable(squares: Floats, separates: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which pairs [pair] remain: a pair is dropped if another separates more with smaller sums.
 
-    The cheapest pair of each pattern of service is tried as a substitute, not every pair.
+    Only the pair with the smallest total of each pattern of separated inputs is tried as a
+    substitute.
     """
     order = np.argsort(squares.sum(axis=1), kind="stable")
-    _, first = np.unique(serves[order], axis=0, return_index=True)
+    _, first = np.unique(separates[order], axis=0, return_index=True)
     remain = np.ones(len(squares), dtype=bool)
     for substitute in order[np.sort(first)[:NUM_SUBSTITUTES]]:
         if remain[substitute]:
-            covered = (serves <= serves[substitute]).all(axis=1)
+            covered = (separates <= separates[substitute]).all(axis=1)
             covered[covered] = (squares[covered] >= squares[substitute]).all(axis=1)
             covered[substitute] = False
             remain &= ~covered
@@ -162,7 +163,7 @@ def not_substitutable(squares: Floats, serves: npt.NDArray[np.bool_]) -> npt.NDA
 
 
 def walk(following: dict[int, int], length: int) -> list[int]:
-    """Follow the chosen inputs from the empty subset."""
+    """The chosen inputs, starting from the empty subset."""
     subset, inputs = 0, []
     for _ in range(length):
         inputs.append(following[subset])
@@ -173,11 +174,11 @@ def walk(following: dict[int, int], length: int) -> list[int]:
 def longest_chain(squares: Floats, cuts: Floats, known: Chain) -> Chain:
     """The longest chain over all cuts, by best-first search over intervals; `known` if as long.
 
-    Every interval carries a bound on its chains, at first the number of inputs. The interval
-    with the largest bound is searched for a chain of that length: none lowers its bound by one,
-    a single cut that has one is the answer, and otherwise the interval is halved. At most
-    O(cuts 2^inputs inputs pairs), in practice some dozens of intervals and few subsets each.
-    A good chain known beforehand spares the proof that there is one.
+    Every interval has a bound on the length of its chains, at first the number of inputs. The
+    interval with the largest bound is searched for a chain of that length. If there is none, its
+    bound decreases by one. If there is one and the interval is a single cut, it is the answer.
+    Otherwise the interval is halved. The cost is at most O(cuts 2^inputs inputs pairs), in practice
+    some dozens of intervals with few subsets each. A long known chain shortens the search.
     """
     queue = [(-squares.shape[1], 0, 0, len(cuts) - 1)]
     while -queue[0][0] > len(known.inputs):

@@ -3,7 +3,7 @@
 D_t^2 = sup_f f(x_t)^2 / (ridge |f|^2 + sum_{s < t, same task} f(x_s)^2), over linear
 f(x) = <w, phi(x)>, is phi_t^T (ridge I + G_t)^-1 phi_t with G_t the Gram matrix of the earlier
 samples of the task (Gentile, Wang and Zhang 2022; Agarwal, Jin and Zhang 2023; Zhao, He and Gu
-2023). A network is looked at through its gradient, as a linear class.
+2023). A network is treated as a linear class through its gradient.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gfucb.models import MultiheadFunction
 from gfucb.models.gradients import WeightSketch
 from gfucb.theory.requirements import require_positive
 
-# Samples of a task that share one factorisation.
+# Number of samples of a task that share one factorisation.
 BLOCK = 64
-# Gram matrices over the ridge beyond this have no digits left.
+# Gram matrices with a larger ratio to the ridge have no correct digits left.
 LARGEST_CONDITION = 1e14
 
 
 def d2_uncertainties(features: Tensor, tasks: Tensor, ridge: float) -> Tensor:
     """D_t^2 = phi_t^T (ridge I + sum_{s < t, same task} phi_s phi_s^T)^-1 phi_t: [sample].
 
-    Source: the module's docstring. Works in blocks: with earlier blocks whitened away,
+    Source: the module's docstring. Works in blocks: after whitening by the earlier blocks,
     1 + D_t^2 is the squared diagonal of a Cholesky factor. O(samples d^2 + blocks d^3).
 
     Args:
@@ -60,15 +60,15 @@ def generalised_eluder_estimate(
 ) -> Tensor:
     """Sum over a run of min(1, D_t^2), for each task: [task].
 
-    The quantity `repaired_theorem_1` sums: at most the generalised
-    eluder dimension, and at most log_det_dimension / log 2. O(samples d^2).
+    The quantity in `repaired_theorem_1`: at most the generalised eluder dimension, and at most
+    log_det_dimension / log 2. O(samples d^2).
     """
     checked_samples(features, tasks, ridge, num_tasks)
     return task_sums(d2_uncertainties(features, tasks, ridge).clamp_max(1), tasks, num_tasks)
 
 
 def log_det_dimension(features: Tensor, tasks: Tensor, num_tasks: int, ridge: float) -> Tensor:
-    """Logarithm of det(I + G / ridge), the sum of log(1 + D_t^2) over the run, a task: [task].
+    """Log det(I + G / ridge), the sum of log(1 + D_t^2) over the run, for each task: [task].
 
     Source: the elliptical potential, Abbasi-Yadkori et al. 2011, lemma 11. O(samples d^2 + d^3).
     """
@@ -96,14 +96,14 @@ def gradient_features(
 ) -> Tensor:
     """Gradients of f_i(x) = <heads[i], phi(x)> in the weights of phi: [sample, weight].
 
-    They are the features of the linearised network (the neural tangent kernel's). A `sketch`
-    shortens them and keeps inner products on average: [sample, sketch]. O(samples weights).
+    They are the features of the linearised network (of the neural tangent kernel). A `sketch`
+    shortens them and preserves inner products in expectation: [sample, sketch]. O(samples weights).
 
     Args:
-        function: f, on a `NeuralRepresentation`; it is looked at in evaluation mode.
+        function: f, on a `NeuralRepresentation`; evaluated in evaluation mode.
         inputs: [sample, *input].
         tasks: the head of each sample, [sample].
-        sketch: how they are shortened; None keeps all weights.
+        sketch: the random projection; None returns all weights.
     """
     return (sketch or WeightSketch(dim=None)).of(function, inputs, tasks)
 
@@ -128,7 +128,7 @@ def checked_samples(
     largest = float(features.abs().max())
     if largest**2 * len(features) > LARGEST_CONDITION * ridge:
         raise InvalidInputError(
-            f"features up to {largest:.3g} with a ridge of {ridge:.3g} cannot be told apart in "
-            "double precision; scale the features down or take a larger ridge"
+            f"features up to {largest:.3g} with a ridge of {ridge:.3g} exceed double "
+            "precision; scale the features down or use a larger ridge"
         )
     return features.to(torch.float64), tasks

@@ -1,4 +1,4 @@
-"""Where max_a Q is linear: the jobs of a class of linear values, and their vertices."""
+"""Linear regions of theta -> max_a phi(s, a)^T theta for a class of linear values."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.tables import Array
 from gfucb.theory.linear_values import LinearValueClass
 
-# Combinations of hyperplanes the enumeration accepts: 6 states, 3 actions, 4 features fit.
+# Largest number of combinations of hyperplanes; 6 states, 3 actions and 4 features are below it.
 MAX_COMBINATIONS = 2_000_000
-# Planes whose unit normals span less volume than this are taken for dependent.
+# Planes whose unit normals span a smaller volume count as dependent.
 SMALLEST_VOLUME = 1e-9
-# How far from a plane a point of size one may be and still count as on it.
+# Largest distance at which a point of size one counts as on a plane.
 ON_PLANE = 1e-9
 _BATCH = 50_000
 
 
 @dataclass(frozen=True, eq=False)
-class ValuePieces:
+class LinearRegions:
     """Polytopes on each of which theta -> max_a phi(s, a)^T theta is linear for every s.
 
     Attributes:
-        vertices: the vertices of all jobs, [vertex, feature].
-        members: which vertices belong to which job, [job, vertex].
+        vertices: the vertices of all regions, [vertex, feature].
+        members: which vertices belong to which region, [region, vertex].
     """
 
     vertices: Array
@@ -40,7 +40,8 @@ class ValuePieces:
 class _Planes:
     """Hyperplanes <normal, theta> = offset with unit normals.
 
-    A tie (s, a, b) is drawn only where a is a best action in s; others have `state` -1.
+    A tie (s, a, b) counts only where a is a best action in s. Planes that are no ties have
+    `state` -1.
     """
 
     normals: Array
@@ -49,14 +50,14 @@ class _Planes:
     actions: NDArray[np.int64]
 
 
-def piece_vertices(value_class: LinearValueClass, cuts: Array | None = None) -> Array:
-    """All vertices of all jobs of the class: [vertex, feature].
+def region_vertices(value_class: LinearValueClass, cuts: Array | None = None) -> Array:
+    """All vertices of all regions of the class: [vertex, feature].
 
     A vertex is a member of the class at which k independent planes meet, out of those that bound
     the class and the ties phi(s, a)^T theta = phi(s, b)^T theta between best actions. All
-    combinations of k planes are tried: comb(num_planes, k) systems of size k, with
-    2 k + 2 S A + S A (A - 1) / 2 planes, duplicates dropped. Further planes theta_j = cuts[j]
-    ([feature, cut]) make the jobs smaller.
+    combinations of k planes are solved: comb(num_planes, k) systems of size k, with
+    2 k + 2 S A + S A (A - 1) / 2 planes before duplicates are dropped. Additional planes
+    theta_j = cuts[j] ([feature, cut]) make the regions smaller.
     """
     require_bounded_heads(value_class)
     cuts = np.zeros((value_class.feature_dim, 0)) if cuts is None else cuts
@@ -80,43 +81,43 @@ def require_bounded_heads(value_class: LinearValueClass) -> None:
         raise InvalidInputError("the class of next values needs a head_bound, got None")
 
 
-def value_pieces(value_class: LinearValueClass, cuts_per_axis: int = 0) -> ValuePieces:
-    """The jobs of the class: one per greedy policy that some member has, cut further on demand.
+def linear_regions(value_class: LinearValueClass, cuts_per_axis: int = 0) -> LinearRegions:
+    """The regions of the class: one for each greedy policy of a member, optionally cut further.
 
-    `cuts_per_axis` planes per feature, evenly spaced over the class, make the jobs smaller.
-    Pieces are grown split by split, keeping only non-empty sets of vertices, so the cost is the
-    number of jobs (at most A^S, and of order num_planes^k) times the number of vertices.
+    `cuts_per_axis` evenly spaced planes per feature make the regions smaller. The regions are
+    split state by state and cut by cut, and empty ones are dropped. The cost is the number of
+    regions (at most A^S, and of order num_planes^k) times the number of vertices.
     """
     if cuts_per_axis < 0:
         raise InvalidInputError(f"cuts_per_axis must not be negative, got {cuts_per_axis}")
-    vertices = piece_vertices(value_class)
+    vertices = region_vertices(value_class)
     cuts = np.linspace(vertices.min(axis=0), vertices.max(axis=0), cuts_per_axis + 2)[1:-1].T
     if cuts_per_axis > 0:
-        vertices = piece_vertices(value_class, cuts)
+        vertices = region_vertices(value_class, cuts)
     members = np.ones((1, len(vertices)), dtype=np.bool_)
     for split in _splits(value_class, vertices, cuts):
         finer = (members[:, None] & split[None]).reshape(-1, len(vertices))
         members = np.unique(finer[finer.any(axis=1)], axis=0)
-    return ValuePieces(vertices, members)
+    return LinearRegions(vertices, members)
 
 
 def _splits(
     value_class: LinearValueClass, vertices: Array, cuts: Array
 ) -> Iterator[NDArray[np.bool_]]:
-    """For each state who is greedy, for each cut who is on which side: [side, vertex] each."""
+    """For each state the greedy actions, for each cut the two sides: [side, vertex] each."""
     values = value_class.values(vertices)
     slack = _value_tolerances(value_class, vertices)[:, None, None]
     greedy = values >= values.max(axis=2, keepdims=True) - slack
     for state in range(greedy.shape[1]):
         yield greedy[:, state].T
-    for place, axis_cuts in zip(vertices.T, cuts, strict=True):
-        near = ON_PLANE * np.maximum(1.0, np.abs(place))
+    for coordinates, axis_cuts in zip(vertices.T, cuts, strict=True):
+        near = ON_PLANE * np.maximum(1.0, np.abs(coordinates))
         for cut in axis_cuts:
-            yield np.stack([place <= cut + near, place >= cut - near])
+            yield np.stack([coordinates <= cut + near, coordinates >= cut - near])
 
 
 def _value_tolerances(value_class: LinearValueClass, points: Array) -> Array:
-    """How much the value of two equally good actions may differ by rounding: [point]."""
+    """Largest difference by rounding of the values of two equally good actions: [point]."""
     largest = np.maximum(1.0, np.abs(points).max(axis=1))
     tolerances: Array = ON_PLANE * largest * max(1.0, float(np.abs(value_class.features).max()))
     return tolerances
@@ -143,11 +144,11 @@ def _planes_of(value_class: LinearValueClass, cuts: Array) -> _Planes:
 def _distinct_planes(
     normals: Array, offsets: Array, states: NDArray[np.int64], actions: NDArray[np.int64]
 ) -> _Planes:
-    """Unit normals, planes without a direction dropped, each plane (and state) once."""
+    """Normalise the normals; drop planes without a direction and duplicates."""
     lengths = np.linalg.norm(normals, axis=1)
-    kept = np.flatnonzero(lengths > SMALLEST_VOLUME)
-    normals, offsets = normals[kept] / lengths[kept, None], offsets[kept] / lengths[kept]
-    states, actions = states[kept], actions[kept]
+    valid = np.flatnonzero(lengths > SMALLEST_VOLUME)
+    normals, offsets = normals[valid] / lengths[valid, None], offsets[valid] / lengths[valid]
+    states, actions = states[valid], actions[valid]
     first = np.argmax(np.abs(normals) > SMALLEST_VOLUME, axis=1)
     signs = np.sign(np.take_along_axis(normals, first[:, None], axis=1))
     keys = np.column_stack([normals * signs, offsets * signs[:, 0], states, actions])
@@ -183,6 +184,6 @@ def _inside(value_class: LinearValueClass, points: Array) -> NDArray[np.bool_]:
 
 
 def _distinct(points: Array) -> Array:
-    """One of each group of points that agree to nine digits after the point."""
+    """One point of each group that agrees to nine decimals."""
     _, chosen = np.unique(np.round(points, 9) + 0.0, axis=0, return_index=True)
     return points[np.sort(chosen)]
