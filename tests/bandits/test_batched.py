@@ -1,9 +1,20 @@
-"""A batched is its agents, each alone."""
+"""Batched agents decide and learn as their replicas do alone."""
+
+from dataclasses import replace
 
 import pytest
 import torch
 
-from gfucb import GFUCB, EpsilonGreedy, Greedy, LastLayer, VariableProjection, multitask_greedy
+from gfucb import (
+    GFUCB,
+    ConstantRadius,
+    EpsilonGreedy,
+    Greedy,
+    LastLayer,
+    Uniform,
+    VariableProjection,
+    multitask_greedy,
+)
 from gfucb.bandits import Grouped
 from gfucb.bandits.batched import BatchedAgents
 from gfucb.core.errors import InvalidInputError
@@ -40,18 +51,18 @@ def environments() -> list[ImageBandit]:
     ],
     ids=["default", "separate", "printed radius", "ridge"],
 )
-def test_copies_decide_and_learn_as_they_would_alone(options):
+def test_replicas_decide_and_learn_as_they_do_alone(options):
     batched = BatchedAgents([make(seed, **options) for seed in SEEDS])
     together = list(play_batched(batched, environments(), num_rounds=25))
-    for copy, (seed, environment) in enumerate(zip(SEEDS, environments(), strict=True)):
+    for replica, (seed, environment) in enumerate(zip(SEEDS, environments(), strict=True)):
         alone = make(seed, **options)
         rows = list(play(alone, environment, num_rounds=25))
         for one, many in zip(rows, together, strict=True):
             for name in ("regret", "cumulative_regret", "reward", "fits"):
-                assert many[copy][name] == pytest.approx(one[name], abs=1e-12)
-        back = batched.unbatch()[copy]
-        action_sets = environment.round(99).candidates
-        expected, found = alone.decide(action_sets), back.decide(action_sets)
+                assert many[replica][name] == pytest.approx(one[name], abs=1e-12)
+        back = batched.unbatch()[replica]
+        candidates = environment.round(99).candidates
+        expected, found = alone.decide(candidates), back.decide(candidates)
         assert torch.equal(found.actions, expected.actions)
         torch.testing.assert_close(
             found.optimistic_values, expected.optimistic_values, rtol=1e-6, atol=1e-6
@@ -59,7 +70,7 @@ def test_copies_decide_and_learn_as_they_would_alone(options):
         assert back.diagnostics()["fits"] == rows[-1]["fits"] > 3
 
 
-def test_disbanded_agents_go_on_alone():
+def test_unbatched_agents_continue_alone():
     batched = BatchedAgents([make(seed) for seed in SEEDS])
     list(play_batched(batched, environments(), num_rounds=6))
     agents = batched.unbatch()
@@ -68,7 +79,7 @@ def test_disbanded_agents_go_on_alone():
     assert [r["regret"] for r in rows] == pytest.approx([r["regret"] for r in alone])
 
 
-def test_greedy_copies_have_no_hope():
+def test_greedy_replicas_have_no_bonus():
     batched = BatchedAgents([multitask_greedy(4, network(s), seed=s, fit=QUICK) for s in SEEDS])
     x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
     batched.observe(batched.decide(x), torch.rand(3, 4, generator=random_stream(0, "y")))
@@ -77,7 +88,7 @@ def test_greedy_copies_have_no_hope():
     torch.testing.assert_close(decision.optimistic_values, estimates)
 
 
-def test_a_copy_whose_world_has_changed_is_refitted_out_of_turn_and_the_others_are_not():
+def test_only_a_replica_whose_environment_has_changed_is_refitted_early():
     def agents() -> list[GFUCB]:
         # Fits at 4, 8, .. 256 samples; the next would be at 512, round 128.
         return [make(seed, refit_growth=2.0) for seed in (0, 1)]
@@ -89,7 +100,7 @@ def test_a_copy_whose_world_has_changed_is_refitted_out_of_turn_and_the_others_a
         decision = batched.decide(torch.stack([r.candidates for r in rounds]))
         rewards = torch.stack([r.rewards(a) for r, a in zip(rounds, decision.actions, strict=True)])
         if index > 66:
-            rewards[1] += 3.0  # only in the second copy's environment
+            rewards[1] += 3.0  # only in the environment of the second replica
         batched.observe(decision, rewards)
         for agent, round_, reward in zip(alone, rounds, rewards, strict=True):
             agent.observe(agent.decide(round_.candidates), reward)
@@ -97,7 +108,7 @@ def test_a_copy_whose_world_has_changed_is_refitted_out_of_turn_and_the_others_a
     assert batched.num_fits[1] > batched.num_fits[0]
 
 
-def test_what_cannot_be_stacked_is_refused_in_a_sentence():
+def test_agents_that_cannot_be_stacked_are_refused_with_the_reason():
     with pytest.raises(InvalidInputError, match="at least one agent"):
         BatchedAgents([])
     with pytest.raises(InvalidInputError, match="differ in ridge"):
@@ -112,10 +123,10 @@ def test_what_cannot_be_stacked_is_refused_in_a_sentence():
         BatchedAgents([learned])
 
 
-def test_bad_rounds_leave_no_trace():
+def test_refused_rounds_change_nothing():
     batched = BatchedAgents([make(seed, action_selector=Greedy()) for seed in SEEDS])
     x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
-    with pytest.raises(InvalidInputError, match=r"\[copy, task, action"):
+    with pytest.raises(InvalidInputError, match=r"\[replica, task, action"):
         batched.decide(x[:2])
     decision = batched.decide(x)
     for bad in (torch.zeros(3, 3), torch.full((3, 4), float("nan"))):
@@ -125,7 +136,7 @@ def test_bad_rounds_leave_no_trace():
     assert all(not agent.state() for agent in batched.unbatch())
 
 
-def test_groups_of_a_world_and_their_lots_are_those_of_grouped_agents():
+def test_groups_of_an_environment_and_their_draws_are_those_of_grouped_agents():
     def alone(num_tasks: int, seed: int) -> EpsilonGreedy:
         agent = multitask_greedy(num_tasks, network(0), seed=seed, fit=QUICK)
         return EpsilonGreedy(agent, epsilon=0.4, seed=seed)
@@ -150,7 +161,7 @@ def test_replicas_that_do_not_fit_the_environments_are_refused():
         next(play_batched(batched, environments()[:2], num_rounds=1))
 
 
-def test_a_fleet_chooses_only_what_is_available():
+def test_batched_agents_choose_available_actions_only():
     batched = BatchedAgents([make(seed) for seed in SEEDS])
     x = torch.rand(3, 4, 5, 8, 8, generator=random_stream(0, "x"))
     available = torch.rand(3, 4, 5, generator=random_stream(1, "x")) < 0.3
@@ -158,3 +169,93 @@ def test_a_fleet_chooses_only_what_is_available():
     decision = batched.decide(x, available)
     assert available.gather(2, decision.actions[..., None]).all()
     assert decision.optimistic_values.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "name"),
+    [
+        ({}, {"ridge": 2.0}, "ridge: 1.0 and 2.0"),
+        ({}, {"fit": VariableProjection(steps=9, batch_size=64)}, "fit"),
+        ({}, {"fit": VariableProjection(steps=8, batch_size=64, epsilon=1e-4)}, "fit"),
+        (
+            {"squared_radius": ConstantRadius(0.1)},
+            {"squared_radius": ConstantRadius(9.0)},
+            r"squared_radius: .*0\.1.* and .*9\.0",
+        ),
+        ({}, {"action_selector": LastLayer(joint=False)}, "action_selector"),
+        ({}, {"refit_growth": 2.0}, "refit_growth"),
+        ({}, {"value_range": (0, 2)}, "(squared_radius|value_range)"),
+    ],
+)
+def test_agents_with_different_settings_are_refused_by_name(one, other, name):
+    def agent(seed: int, options: dict) -> GFUCB:
+        return GFUCB(4, network(seed), seed=seed, **({"fit": QUICK} | options))
+
+    with pytest.raises(InvalidInputError, match=f"they differ in {name}"):
+        BatchedAgents([agent(0, one), agent(1, other)])
+
+
+def test_agents_with_different_networks_are_refused_by_name():
+    def agent(seed: int, activation: torch.nn.Module, width: int = 8) -> GFUCB:
+        net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, width), activation)
+        return GFUCB(4, net, seed=seed, fit=QUICK)
+
+    BatchedAgents([agent(0, torch.nn.ReLU()), agent(1, torch.nn.ReLU())])
+    with pytest.raises(InvalidInputError, match=r"differ in representation: .*ReLU.* and .*Tanh"):
+        BatchedAgents([agent(0, torch.nn.ReLU()), agent(1, torch.nn.Tanh())])
+    with pytest.raises(InvalidInputError, match="differ in representation"):
+        BatchedAgents([agent(0, torch.nn.ReLU()), agent(1, torch.nn.ReLU(), width=9)])
+    with pytest.raises(InvalidInputError, match="differ in num_tasks: 4 and 5"):
+        BatchedAgents([GFUCB(4, fit=QUICK), GFUCB(5, fit=QUICK)])
+    with pytest.raises(InvalidInputError, match="GFUCB agents, got Uniform"):
+        BatchedAgents([Uniform(4)])
+    with pytest.raises(InvalidInputError, match="different objects"):
+        BatchedAgents([make(0)] * 2)
+
+
+def numbers(name: str, *shape: int) -> torch.Tensor:
+    return torch.rand(*shape, generator=random_stream(0, name))
+
+
+def test_changed_decisions_are_refused_before_anything_is_learned():
+    batched = BatchedAgents([make(seed) for seed in SEEDS])
+    x, y = numbers("x", 3, 4, 5, 8, 8), numbers("y", 3, 4)
+    decision = batched.decide(x)
+    nan = float("nan")
+    predicted = decision.prediction
+    for changes, message in [
+        ({"features": decision.features[:2]}, "features .* shape"),
+        ({"features": decision.features * nan}, "features .* finite"),
+        ({"inputs": decision.inputs * nan}, "inputs .* finite"),
+        ({"prediction": replace(predicted, variance=predicted.variance * nan)}, "variances"),
+        ({"prediction": replace(predicted, mean=predicted.mean[:, :3])}, "means"),
+        ({"prediction": replace(predicted, variance=-predicted.variance - 1)}, "not be negative"),
+        ({"prediction": None}, "Prediction"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            batched.observe(replace(decision, **changes), y)
+    with pytest.raises(InvalidInputError, match="BatchedDecision, got int"):
+        batched.observe(3, y)
+    assert all(not agent.state() for agent in batched.unbatch())
+
+
+def test_rewards_that_come_after_a_refit_are_learned_with_current_features():
+    """A late reward has features of the network as it was; they are computed again."""
+    batched = BatchedAgents([make(seed, refit_growth=1.0) for seed in SEEDS])
+    late = batched.decide(numbers("late", 3, 4, 5, 8, 8))
+    decision = batched.decide(numbers("x", 3, 4, 5, 8, 8))
+    batched.observe(decision, numbers("y", 3, 4))
+    assert batched.num_fits == [1, 1, 1]
+    for agent in batched.agents:
+        agent.learner.refit_growth = 1e9
+    batched.observe(replace(late, features=torch.full_like(late.features, 1e3)), numbers("z", 3, 4))
+    grams = batched._fit_state.statistics.grams
+    assert float(grams.diagonal(dim1=-2, dim2=-1).max()) < 1e3
+
+
+def test_batches_and_their_decisions_have_a_short_repr():
+    batched = BatchedAgents([make(seed) for seed in SEEDS])
+    decision = batched.decide(numbers("x", 3, 4, 5, 8, 8))
+    batched.observe(decision, numbers("y", 3, 4))
+    assert repr(batched) == "BatchedAgents(3 replicas of 4 tasks, samples=12)"
+    assert repr(decision) == "BatchedDecision(3 replicas of 4 tasks)"

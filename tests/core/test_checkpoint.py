@@ -1,46 +1,43 @@
+"""Saved agents: restored exactly, and refused if anything about them is different."""
+
+import multiprocessing
+import os
+import random
+
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 
 import gfucb
-from gfucb import GFUCB, VariableProjection
+from gfucb import GFUCB, ConstantRadius, FiniteClass, LastLayer, VariableProjection
+from gfucb.bandits import Grouped, neural_linear_ts, neural_ts, squarecb
+from gfucb.core.checkpoint import checksum_of, read_state, write_state
 from gfucb.core.errors import SavedStateError
+from gfucb.exploration import HeadSampling
+from gfucb.models import IdentityRepresentation
 
 QUICK = VariableProjection(steps=3)
 
 
-def taught(num_tasks: int = 3, **options) -> GFUCB:
-    agent = GFUCB(num_tasks, fit=QUICK, **options)
-    for index in range(3):
-        agent.observe(agent.decide(action_sets(index, num_tasks)), torch.linspace(0, 1, num_tasks))
-    return agent
-
-
-def action_sets(seed: int, num_tasks: int = 3) -> torch.Tensor:
+def candidates(seed: int, num_tasks: int = 3) -> torch.Tensor:
     return torch.rand(num_tasks, 4, 5, generator=torch.Generator().manual_seed(seed))
 
 
-def test_a_restored_agent_goes_on_as_the_saved_one(tmp_path):
-    agent = taught()
-    gfucb.save(agent, tmp_path / "agent.safetensors")
-    restored = GFUCB(3, fit=QUICK)
-    gfucb.restore(restored, tmp_path / "agent.safetensors")
-    for index in range(10, 16):
-        one, other = agent.decide(action_sets(index)), restored.decide(action_sets(index))
-        assert torch.equal(one.actions, other.actions)
-        assert torch.equal(one.optimistic_values, other.optimistic_values)
-        agent.observe(one, one.actions / 4)
-        restored.observe(other, other.actions / 4)
+def trained(agent):
+    """`agent` after three rounds."""
+    for index in range(3):
+        decision = agent.decide(candidates(index, agent.num_tasks))
+        agent.observe(decision, torch.linspace(0, 1, agent.num_tasks))
+    return agent
 
 
-def test_an_agent_that_has_learned_nothing_can_be_saved(tmp_path):
-    gfucb.save(GFUCB(3), tmp_path / "new")
-    agent = taught()
-    gfucb.restore(agent, tmp_path / "new")
-    assert agent.state() == {}
+def small_agent(num_tasks: int = 3, **options) -> GFUCB:
+    return trained(GFUCB(num_tasks, fit=options.pop("fit", QUICK), **options))
 
 
-def refused(agent, path, message: str) -> None:
+def assert_refused(agent, path, message: str) -> None:
+    """Restoring fails with this message, and the agent's state stays as it was."""
     before = {name: tensor.clone() for name, tensor in agent.state().items()}
     with pytest.raises(SavedStateError, match=message):
         gfucb.restore(agent, path)
@@ -49,52 +46,226 @@ def refused(agent, path, message: str) -> None:
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_a_missing_file(tmp_path):
-    refused(taught(), tmp_path / "nowhere", "no saved state at")
+def test_a_restored_agent_decides_as_the_saved_one(tmp_path):
+    agent = small_agent()
+    gfucb.save(agent, tmp_path / "agent.safetensors")
+    restored = GFUCB(3, fit=QUICK)
+    gfucb.restore(restored, tmp_path / "agent.safetensors")
+    for index in range(10, 16):
+        one, other = agent.decide(candidates(index)), restored.decide(candidates(index))
+        assert torch.equal(one.actions, other.actions)
+        assert torch.equal(one.optimistic_values, other.optimistic_values)
+        agent.observe(one, one.actions / 4)
+        restored.observe(other, other.actions / 4)
+
+
+def test_an_agent_without_data_can_be_saved(tmp_path):
+    gfucb.save(GFUCB(3, fit=QUICK), tmp_path / "new")
+    agent = small_agent()
+    gfucb.restore(agent, tmp_path / "new")
+    assert agent.state() == {}
+
+
+def test_restoring_clears_diagnostics_and_the_last_selection(tmp_path):
+    saved = small_agent()
+    gfucb.save(saved, tmp_path / "agent")
+    agent = small_agent()
+    assert agent.last_selection is not None and "bonus" in agent.diagnostics()
+    gfucb.restore(agent, tmp_path / "agent")
+    assert agent.last_selection is None
+    assert "bonus" not in agent.diagnostics()
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    assert_refused(small_agent(), tmp_path / "nowhere", "no saved state at")
 
 
 @pytest.mark.parametrize("kept", [0, 5, 100, -1])
-def test_a_torn_file(tmp_path, kept):
+def test_a_truncated_file_is_refused(tmp_path, kept):
     path = tmp_path / "agent"
-    gfucb.save(taught(), path)
+    gfucb.save(small_agent(), path)
     path.write_bytes(path.read_bytes()[:kept])
-    refused(taught(), path, "torn")
+    assert_refused(small_agent(), path, "damaged")
 
 
-def test_a_file_of_another_kind(tmp_path):
+def test_every_flipped_bit_is_refused(tmp_path):
+    """Each bit of the header and every third bit of the numbers, one at a time."""
+    path = tmp_path / "state"
+    state = {"heads": torch.linspace(-1, 1, 24, dtype=torch.float64), "tasks": torch.arange(4)}
+    write_state(path, state, {"agent": "GFUCB", "ridge": "1.0"})
+    content = path.read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    bits = [*range(8 * header), *range(8 * header, 8 * len(content), 3)]
+    for bit in bits:
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(SavedStateError):
+            read_state(path)
+
+
+def test_flipped_bits_in_the_file_of_an_agent_are_refused(tmp_path):
+    path = tmp_path / "agent"
+    agent = trained(gfucb.linucb(3))
+    gfucb.save(agent, path)
+    content = path.read_bytes()
+    draws = random.Random(0)
+    for _ in range(200):
+        bit = draws.randrange(8 * len(content))
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        assert_refused(agent, path, "damaged|safetensors|format")
+
+
+def test_a_file_of_another_library_is_refused(tmp_path):
     path = tmp_path / "foreign"
     save_file({"weights": torch.zeros(2)}, path)
-    refused(taught(), path, "not one this library wrote")
+    assert_refused(small_agent(), path, "not one of this library")
 
 
-def test_a_file_of_another_agent(tmp_path):
+def test_a_file_of_an_older_format_is_refused(tmp_path):
+    path = tmp_path / "old"
+    save_file({"format": torch.zeros(1)}, path, {"format": "gfucb state 1"})
+    assert_refused(small_agent(), path, "'gfucb state 1', this version reads 'gfucb state 2'")
+
+
+def tampered_state(agent, **changes: torch.Tensor | None) -> dict[str, torch.Tensor]:
+    """The agent's state with some tensors replaced, added or (None) removed."""
+    state = {name: tensor.clone() for name, tensor in agent.state().items()}
+    changes = {name.replace("__", "."): tensor for name, tensor in changes.items()}
+    state |= {name: tensor for name, tensor in changes.items() if tensor is not None}
+    return {n: t for n, t in state.items() if n not in changes or changes[n] is not None}
+
+
+def test_a_valid_checksum_does_not_excuse_nan(tmp_path):
+    agent = small_agent()
+    state = tampered_state(agent, heads=agent.state()["heads"] * float("nan"))
+    texts = {"agent": "GFUCB", "num_tasks": "3", **agent.settings()}
+    write_state(tmp_path / "agent", state, texts)
+    assert_refused(agent, tmp_path / "agent", "NaN in 'heads'")
+
+
+def test_an_agent_of_another_type_or_size_is_refused(tmp_path):
     path = tmp_path / "agent"
-    gfucb.save(taught(num_tasks=4), path)
-    refused(taught(), path, "num_tasks is 4")
+    gfucb.save(small_agent(num_tasks=4), path)
+    assert_refused(small_agent(), path, "its num_tasks is 4, this agent's is 3")
     gfucb.save(gfucb.Uniform(3), path)
-    refused(taught(), path, "agent is Uniform")
+    assert_refused(small_agent(), path, "its agent is Uniform, this agent's is GFUCB")
 
 
-def test_a_file_of_an_agent_built_otherwise(tmp_path):
-    path = tmp_path / "agent"
-    gfucb.save(GFUCB(3), path)
-    other = taught(representation=torch.nn.Linear(5, 7))
-    gfucb.save(other, path)
-    refused(taught(), path, "does not fit this agent")
+def net(activation: nn.Module, width: int = 6) -> nn.Module:
+    return nn.Sequential(nn.Linear(5, width), activation)
 
 
-def test_saving_replaces_a_file_in_one_move(tmp_path):
-    path = tmp_path / "agent"
-    gfucb.save(taught(), path)
-    gfucb.save(taught(), path)
-    assert [p.name for p in tmp_path.iterdir()] == ["agent"]
+FIRST, SECOND = IdentityRepresentation(), lambda x: x.double() ** 2
+NETWORKS = [
+    ({"representation": net(nn.ReLU())}, {"representation": net(nn.Tanh())}, "representation"),
+    ({"representation": net(nn.ReLU())}, {"representation": net(nn.ReLU(), 7)}, "representation"),
+    ({"representation": net(nn.ReLU())}, {}, "representation"),
+    ({}, {"fit": VariableProjection(steps=4)}, "fit"),
+    ({"squared_radius": ConstantRadius(0.1)}, {"squared_radius": ConstantRadius(50)}, "radius"),
+    ({}, {"squared_radius": ConstantRadius(0.1)}, "squared_radius"),
+    ({}, {"action_selector": LastLayer(joint=False)}, "action_selector"),
+    ({"action_selector": HeadSampling(0)}, {"action_selector": HeadSampling(1)}, "seed"),
+    ({"ridge": 2.0}, {}, "its ridge is 2.0, this agent's is 1.0"),
+    ({"head_norm_bound": 9.0}, {}, "head_norm_bound"),
+    ({"value_range": (0, 2), "offset": 0.5}, {"offset": 0.5}, "squared_radius|value_range"),
+    ({"offset": 0.25}, {}, "its offset is 0.25"),
+    ({"refit_growth": 2.0}, {}, "refit_growth"),
+    ({"seed": 1}, {}, "its seed is 1"),
+]
+CLASSES = [
+    ([FIRST, SECOND], [SECOND, FIRST]),
+    ([FIRST, SECOND], [FIRST]),
+    ([FIRST, SECOND], [FIRST, lambda x: x.double() ** 3]),
+    ([lambda x: x.double()], [lambda x: 2 * x.double()]),
+]
 
 
-class Tied(torch.nn.Module):
+@pytest.mark.parametrize(("saved", "own", "message"), NETWORKS)
+def test_an_agent_with_other_settings_is_refused_by_name(saved, own, message, tmp_path):
+    gfucb.save(small_agent(**saved), tmp_path / "agent")
+    assert_refused(small_agent(**own), tmp_path / "agent", message)
+
+
+@pytest.mark.parametrize(("saved", "own"), CLASSES)
+def test_a_reordered_or_different_finite_class_is_refused(saved, own, tmp_path):
+    gfucb.save(trained(GFUCB(3, FiniteClass(saved))), tmp_path / "agent")
+    other = trained(GFUCB(3, FiniteClass(own)))
+    assert_refused(other, tmp_path / "agent", "its (representation|fit|refit_growth) is")
+
+
+def independent(epsilon: float = 0.1, second: float | None = None, seed: int = 0) -> Grouped:
+    """Two groups of epsilon-greedy agents; `second` is the epsilon of the second group."""
+    epsilons = iter([epsilon, epsilon if second is None else second])
+
+    def make(num_tasks: int, group_seed: int) -> gfucb.EpsilonGreedy:
+        inner = gfucb.linucb(num_tasks, seed=group_seed)
+        return gfucb.EpsilonGreedy(inner, epsilon=next(epsilons), seed=group_seed)
+
+    return Grouped(2, make, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("saved", "own", "message"),
+    [
+        (lambda: gfucb.linucb(3, alpha=0.1), lambda: gfucb.linucb(3, alpha=0.3), "squared_radius"),
+        (lambda: gfucb.Uniform(3, seed=1), lambda: gfucb.Uniform(3), "its seed is 1"),
+        (
+            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.2),
+            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.3),
+            "its epsilon is 0.2, this agent's is 0.3",
+        ),
+        (
+            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), seed=1),
+            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), seed=2),
+            "its seed is 1",
+        ),
+        (
+            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3)),
+            lambda: gfucb.EpsilonGreedy(gfucb.linucb(3)),
+            r"its inner agent is Uniform",
+        ),
+        (
+            lambda: gfucb.EpsilonGreedy(gfucb.linucb(3, alpha=0.1)),
+            lambda: gfucb.EpsilonGreedy(gfucb.linucb(3)),
+            r"its inner agent\.squared_radius",
+        ),
+        (lambda: independent(0.1, 0.5), lambda: independent(0.1), r"inner agent\.epsilon.*1: 0\.5"),
+        (lambda: independent(seed=1), lambda: independent(), "seed"),
+        (
+            lambda: neural_linear_ts(3, fit=QUICK, seed=1),
+            lambda: neural_linear_ts(3, fit=QUICK, seed=2),
+            "seed",
+        ),
+        (
+            lambda: neural_ts(3, fit=QUICK, seed=1),
+            lambda: neural_ts(3, fit=QUICK, seed=2),
+            "seed",
+        ),
+        (
+            lambda: squarecb(3, fit=QUICK, scale=1.0),
+            lambda: squarecb(3, fit=QUICK, scale=2.0),
+            "scale=1.0",
+        ),
+    ],
+)
+def test_baselines_with_other_settings_are_refused_by_name(saved, own, message, tmp_path):
+    gfucb.save(trained(saved()), tmp_path / "agent")
+    assert_refused(trained(own()), tmp_path / "agent", message)
+
+
+def test_the_initial_weights_of_a_network_are_no_setting(tmp_path):
+    gfucb.save(small_agent(representation=net(nn.ReLU())), tmp_path / "agent")
+    gfucb.restore(small_agent(representation=net(nn.ReLU())), tmp_path / "agent")
+
+
+class Tied(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first = torch.nn.Linear(5, 5)
-        self.second = torch.nn.Linear(5, 5)
+        self.first = nn.Linear(5, 5)
+        self.second = nn.Linear(5, 5)
         self.second.weight = self.first.weight
 
     def forward(self, x):
@@ -102,29 +273,96 @@ class Tied(torch.nn.Module):
 
 
 def test_tied_weights_can_be_saved(tmp_path):
-    agent, other = taught(representation=Tied()), taught(representation=Tied())
+    agent, other = small_agent(representation=Tied()), small_agent(representation=Tied())
     gfucb.save(agent, tmp_path / "agent")
     gfucb.restore(other, tmp_path / "agent")
     assert torch.equal(
-        agent.decide(action_sets(5)).optimistic_values,
-        other.decide(action_sets(5)).optimistic_values,
+        agent.decide(candidates(5)).optimistic_values,
+        other.decide(candidates(5)).optimistic_values,
     )
 
 
 def test_agents_within_agents_are_saved(tmp_path):
-    agent = gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.5)
-    agent.decide(action_sets(0))
+    agent = trained(gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.5))
     gfucb.save(agent, tmp_path / "agent")
     other = gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.5)
     gfucb.restore(other, tmp_path / "agent")
-    assert (other.num_decisions, other.agent.num_decisions) == (1, 1)
+    for index in range(5):
+        found, expected = other.decide(candidates(index)), agent.decide(candidates(index))
+        assert torch.equal(found.actions, expected.actions)
+        other.observe(found, [0.0] * 3)
+        agent.observe(expected, [0.0] * 3)
 
 
-def test_a_file_of_an_agent_with_other_settings(tmp_path):
-    gfucb.save(taught(ridge=2.0), tmp_path / "agent")
-    refused(taught(), tmp_path / "agent", "its ridge is 2.0, this agent's is 1.0")
+def test_saving_replaces_a_file_and_leaves_nothing_beside_it(tmp_path):
+    path = tmp_path / "agent"
+    gfucb.save(small_agent(), path)
+    gfucb.save(small_agent(), path)
+    assert [p.name for p in tmp_path.iterdir()] == ["agent"]
 
 
-def test_saving_into_a_folder_that_is_not_there(tmp_path):
+def test_saving_into_a_directory_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(SavedStateError, match="cannot write"):
-        gfucb.save(taught(), tmp_path / "nowhere" / "agent")
+        gfucb.save(small_agent(), tmp_path / "nowhere" / "agent")
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "agent"
+    write_state(path, {"a": torch.zeros(3)}, {})
+
+    def failing(descriptor: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(SavedStateError, match="disk full"):
+        write_state(path, {"a": torch.ones(3)}, {})
+    assert torch.equal(read_state(path)[0]["a"], torch.zeros(3))
+    assert [p.name for p in tmp_path.iterdir()] == ["agent"]
+
+
+def test_saves_are_synced_to_the_disk_before_and_after_the_replacement(tmp_path, monkeypatch):
+    events = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda d: (events.append("sync"), sync(d))[1])
+    monkeypatch.setattr(os, "replace", lambda a, b: (events.append("replace"), replace(a, b))[1])
+    write_state(tmp_path / "state", {}, {})
+    assert events == ["sync", "replace", "sync"]
+
+
+def write_repeatedly(path: str, value: float, count: int) -> None:
+    for _ in range(count):
+        write_state(path, {"values": torch.full((20_000,), value)}, {"writer": str(value)})
+
+
+@pytest.mark.slow
+def test_two_processes_that_save_to_one_path_never_leave_a_mixed_file(tmp_path):
+    path = str(tmp_path / "state")
+    write_repeatedly(path, 0.0, 1)
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_repeatedly, args=(path, v, 150)) for v in (1.0, 2.0)]
+    for writer in writers:
+        writer.start()
+    reads = 0
+    while any(writer.is_alive() for writer in writers):
+        state, texts = read_state(path)
+        assert texts == {"writer": str(float(state["values"][0]))}
+        assert len(state["values"].unique()) == 1
+        reads += 1
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert reads > 0
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+def test_the_checksum_covers_names_types_shapes_numbers_and_texts():
+    base = checksum_of({"a": torch.zeros(4)}, {"b": "c"})
+    others = [
+        checksum_of({"d": torch.zeros(4)}, {"b": "c"}),
+        checksum_of({"a": torch.zeros(4, dtype=torch.int32)}, {"b": "c"}),
+        checksum_of({"a": torch.zeros(2, 2)}, {"b": "c"}),
+        checksum_of({"a": torch.tensor([0.0, 0.0, 0.0, -0.0])}, {"b": "c"}),
+        checksum_of({"a": torch.zeros(4)}, {"b": "d"}),
+        checksum_of({"a": torch.zeros(4), "empty": torch.zeros(0)}, {"b": "c"}),
+    ]
+    assert len({base, *others}) == len(others) + 1

@@ -61,7 +61,7 @@ def test_a_task_asked_alone_hopes_as_it_does_among_all():
     scale = agent.calibration.scale
     assert agent.confidence_set(x[0]).squared_radius == pytest.approx(4 * scale**2)
     agent.decide(x[:1], tasks=[2])
-    assert agent.last_choice.squared_radius == pytest.approx(scale**2)
+    assert agent.last_selection.squared_radius == pytest.approx(scale**2)
 
 
 @pytest.mark.parametrize("wrong", [{"target": 1.0}, {"start": -1.0}, {"warm_up": 0}])

@@ -235,8 +235,8 @@ def choice_on(device: str, preset: Callable[[int], FineTuning]) -> torch.Tensor:
     inputs, rewards = (torch.rand(*s, generator=generator) for s in ((60, 4), (60,)))
     agent.learn(torch.arange(60) % 3, inputs.double(), rewards)
     agent.decide(torch.rand(3, 5, 4, generator=generator).double())
-    assert agent.last_choice is not None
-    return agent.last_choice.values.cpu()
+    assert agent.last_selection is not None
+    return agent.last_selection.values.cpu()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

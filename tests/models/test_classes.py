@@ -83,8 +83,8 @@ def test_a_saved_representation_is_restored_by_an_equal_class(name):
     [
         (LinearClass(3, 2), {"matrix": torch.zeros(3, 3)}, r"\[3, 3\]"),
         (LinearClass(3, 2), {}, "'matrix'"),
-        (FiniteClass([squares]), {"member": torch.tensor(1)}, "member 1"),
-        (FiniteClass([squares]), {"member": torch.tensor(-1)}, "member -1"),
+        (FiniteClass([squares]), {"member": torch.tensor(1)}, "member"),
+        (FiniteClass([squares]), {"member": torch.tensor(-1)}, "member"),
         (NeuralClass(nn.Linear(3, 2)), {"module.weight": torch.zeros(2, 3)}, "bias"),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_neural_class_copies_the_module_when_it_is_built():
     with torch.no_grad():
         module[0].weight.zero_()
     assert torch.equal(features_of(initial(known), INPUTS), features)
-    assert NeuralClass(module).fingerprint() != before
+    assert known.fingerprint() == before
     initial(known).module[0].weight.data.zero_()
     assert torch.equal(features_of(initial(known), INPUTS), features)
 
@@ -131,7 +131,7 @@ def test_what_is_no_class_is_refused(given):
 
 
 def test_a_finite_class_refuses_members_that_are_not_functions():
-    with pytest.raises(InvalidInputError, match="member 1"):
+    with pytest.raises(InvalidInputError, match="member"):
         FiniteClass([squares, 3])
 
 
@@ -144,7 +144,6 @@ def test_members_with_different_numbers_of_features_are_refused():
 @pytest.mark.parametrize("name", CLASSES)
 def test_equal_classes_have_equal_fingerprints(name):
     assert CLASSES[name]().fingerprint() == CLASSES[name]().fingerprint()
-    assert len(CLASSES[name]().fingerprint()) < 120
 
 
 class Scaled:
@@ -181,12 +180,16 @@ def test_fingerprints_of_different_finite_classes_differ(name):
     assert FiniteClass(first).fingerprint() == FiniteClass(list(first)).fingerprint()
 
 
+def test_initial_weights_are_no_part_of_the_fingerprint_of_a_network():
+    """A state holds all weights, so it restores into a network that started from others."""
+    assert NeuralClass(network()).fingerprint() == NeuralClass(network(seed=1)).fingerprint()
+
+
 def test_fingerprints_of_different_networks_differ():
     different = [
         NeuralClass(network()),
         NeuralClass(network(), "l2"),
         NeuralClass(network(activation=nn.Tanh)),
-        NeuralClass(network(seed=1)),
         NeuralClass(nn.Sequential(network())),
         NeuralClass(network().double()),
         DefaultNetworkClass(),

@@ -1,4 +1,4 @@
-"""Honest baselines, with the interface of GFUCB: same networks, same fit, other exploration."""
+"""Baselines with the interface of GFUCB: the same networks and fits, other exploration."""
 
 from __future__ import annotations
 
@@ -7,26 +7,45 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.nested import below, mean_diagnostics, numbered_states
-from gfucb.core.protocols import BanditAgent
+from gfucb.core.nested import (
+    below,
+    load_numbered_states,
+    mean_diagnostics,
+    nested_settings,
+    numbered_states,
+    with_prefix,
+)
+from gfucb.core.protocols import BanditAgent, RepresentationClass
 from gfucb.core.random import random_actions, random_stream
-from gfucb.core.records import Decision, Prediction, Row
+from gfucb.core.records import ActionSets, Decision, Prediction, Row
+from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
-from gfucb.core.validation.settings import validate_count
+from gfucb.core.validation.settings import (
+    validate_component,
+    validate_count,
+    validate_methods,
+    validate_not_negative,
+    validate_number,
+    validate_seed,
+)
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.estimation import ConstantRadius
 from gfucb.exploration import Greedy, LastLayer
 from gfucb.models import FiniteClass, IdentityRepresentation
 
+AGENT_METHODS = ("decide", "observe", "diagnostics", "state", "load_state", "settings")
 
-def multitask_greedy(num_tasks: int, representation: Any = None, **options: Any) -> GFUCB:
-    """The fit of GFUCB, believed: what is left when optimism is taken away.
 
-    Options are those of `GFUCB`.
-    """
+def multitask_greedy(
+    num_tasks: int,
+    representation: nn.Module | RepresentationClass | None = None,
+    **options: Any,
+) -> GFUCB:
+    """The model of GFUCB without an exploration bonus. Options are those of `GFUCB`."""
     return GFUCB(
         num_tasks,
         representation,
@@ -37,17 +56,15 @@ def multitask_greedy(num_tasks: int, representation: Any = None, **options: Any)
 
 
 def linucb(num_tasks: int, *, alpha: float = 0.3, ridge: float = 1.0, seed: int = 0) -> GFUCB:
-    """LinUCB for each task alone, on the flattened inputs:  <w, x> + alpha |x|_{V^-1}.
+    """LinUCB for each task separately, on the flattened inputs:  <w, x> + alpha |x|_{V^-1}.
 
-    It is GFUCB with the identity as only representation and a radius alpha^2 for each entry.
-    `alpha = 0` is the greedy linear learner.
+    It is GFUCB with the identity as its only representation and the squared radius alpha^2 for
+    each row. With `alpha = 0` it is the greedy linear learner.
     """
-    if alpha < 0:
-        raise InvalidInputError(f"alpha must not be negative, got {alpha}")
     return GFUCB(
         num_tasks,
         FiniteClass([IdentityRepresentation()]),
-        squared_radius=ConstantRadius(alpha**2),
+        squared_radius=ConstantRadius(validate_not_negative(alpha, "alpha") ** 2),
         action_selector=LastLayer(joint=False),
         ridge=ridge,
         value_range=None,
@@ -57,38 +74,51 @@ def linucb(num_tasks: int, *, alpha: float = 0.3, ridge: float = 1.0, seed: int 
 
 
 class Uniform:
-    """Chooses among the available actions at random and learns nothing."""
+    """Chooses among the available actions uniformly at random, and learns nothing.
+
+    The draws depend on the seed and on how often rewards were observed. Like any agent it answers
+    the same question in the same way until the next call of `observe`.
+    """
 
     def __init__(self, num_tasks: int, *, seed: int = 0) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.seed = seed
-        self.num_decisions = 0
+        self.seed = validate_seed(seed)
+        self.num_updates = 0
 
-    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
+    def __repr__(self) -> str:
+        return f"Uniform(num_tasks={self.num_tasks}, updates={self.num_updates})"
+
+    def decide(
+        self,
+        candidates: ArrayLike,
+        tasks: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> Decision:
         """Choose at random; see `GFUCB.decide` for the arguments."""
         action_sets = validate_action_sets(
             candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
         )
-        generator = random_stream(self.seed, "uniform", self.num_decisions)
+        generator = random_stream(self.seed, "uniform", self.num_updates)
         actions = random_actions(action_sets.available, generator)
-        self.num_decisions += 1
         return action_sets.decision(actions, torch.zeros(len(actions), dtype=torch.float64))
 
-    def observe(self, decision: Decision, rewards: Any) -> None:
-        """Check the rewards as any agent does, and forget them."""
-        validate_feedback(decision, rewards, num_tasks=self.num_tasks)
+    def observe(self, decision: Decision, rewards: ArrayLike) -> None:
+        """Check the rewards like any agent; the next decision has new draws."""
+        tasks, _, _ = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
+        self.num_updates += len(tasks) > 0
 
     def diagnostics(self) -> Row:
-        """Nothing to tell."""
+        """None."""
         return {}
 
     def state(self) -> dict[str, Tensor]:
-        """How often it was asked."""
-        return {"num_decisions": torch.tensor(self.num_decisions)}
+        """How often rewards were observed, which selects the draws."""
+        return {"num_updates": torch.tensor(self.num_updates)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue the same draws."""
-        self.num_decisions = int(state["num_decisions"])
+        """Continue with the draws of the agent whose state this is."""
+        validate_state_names(state, ["num_updates"])
+        self.num_updates = _num_updates(state)
 
     def settings(self) -> dict[str, str]:
         """The seed of the draws."""
@@ -96,68 +126,85 @@ class Uniform:
 
 
 class EpsilonGreedy:
-    """With probability epsilon an action at random, otherwise the one `agent` wants."""
+    """With probability epsilon a random action, otherwise the action of `agent`.
+
+    The draws depend on the seed, on the position of the row and on how often rewards were observed.
+    Between two calls of `observe` the same rows explore, so a decision changes nothing.
+    """
 
     def __init__(self, agent: BanditAgent, *, epsilon: float = 0.1, seed: int = 0) -> None:
-        if not 0 <= epsilon <= 1:
-            raise InvalidInputError(f"epsilon must lie between 0 and 1, got {epsilon}")
-        self.agent = agent
+        self.agent = validate_methods(agent, "agent", AGENT_METHODS)
         self.num_tasks = agent.num_tasks
-        self.epsilon = epsilon
-        self.seed = seed
-        self.num_decisions = 0
+        self.epsilon = validate_number(epsilon, "epsilon", at_least=0.0, at_most=1.0)
+        self.seed = validate_seed(seed)
+        self.num_updates = 0
 
-    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
-        """Draw draws, then leave the agent no choice where they say so."""
+    def __repr__(self) -> str:
+        return f"EpsilonGreedy({self.agent!r}, epsilon={self.epsilon:g})"
+
+    def decide(
+        self,
+        candidates: ArrayLike,
+        tasks: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> Decision:
+        """Restrict some rows to one random action, and let the agent decide."""
         action_sets = validate_action_sets(
             candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
         )
-        decision = self.agent.decide(
-            action_sets.candidates, action_sets.tasks, self.offered(action_sets.available)
+        return self.agent.decide(
+            action_sets.candidates, action_sets.tasks, self.restrict(action_sets.available)
         )
-        self.num_decisions += 1
-        return decision
 
-    def offered(self, available: Tensor) -> Tensor:
-        """What is left to choose from [row, action] of what is available [row, action]."""
-        generator = random_stream(self.seed, "explore", self.num_decisions)
+    def restrict(self, available: Tensor) -> Tensor:
+        """With probability epsilon, restrict the mask of a row to one random action.
+
+        Shapes: [row, action] -> [row, action].
+        """
+        generator = random_stream(self.seed, "explore", self.num_updates)
         draws = torch.rand(len(available), generator=generator, dtype=torch.float64)
         drawn = random_actions(available, generator)
         forced = torch.zeros_like(available).scatter_(1, drawn[:, None], True)
         return torch.where((draws < self.epsilon)[:, None], forced, available)
 
-    def observe(self, decision: Decision, rewards: Any) -> None:
-        """Pass the rewards on."""
-        self.agent.observe(decision, rewards)
+    def observe(self, decision: Decision, rewards: ArrayLike) -> None:
+        """Pass the rewards to the agent; the next decision has new draws."""
+        tasks, _, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
+        self.agent.observe(decision, values)
+        self.num_updates += len(tasks) > 0
 
     def diagnostics(self) -> Row:
         """Those of the agent."""
         return self.agent.diagnostics()
 
     def state(self) -> dict[str, Tensor]:
-        """The agent's, and how often this was asked."""
-        inner = {f"agent/{name}": tensor for name, tensor in self.agent.state().items()}
-        return inner | {"num_decisions": torch.tensor(self.num_decisions)}
+        """The state of the agent, and how often rewards were observed."""
+        own = {"num_updates": torch.tensor(self.num_updates)}
+        return with_prefix("agent/", self.agent.state()) | own
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue the same draws with the same agent."""
-        num_decisions = int(state["num_decisions"])
+        """Continue from the state of an agent built with the same arguments."""
+        validate_state_names(state, ["num_updates"], optional_prefixes=["agent/"])
+        num_updates = _num_updates(state)
         self.agent.load_state(below("agent/", state))
-        self.num_decisions = num_decisions
+        self.num_updates = num_updates
 
     def settings(self) -> dict[str, str]:
-        """Its own and those of the agent."""
-        own = {"epsilon": str(self.epsilon), "exploration_seed": str(self.seed)}
-        return self.agent.settings() | own
+        """Epsilon, the seed of the draws, and the settings of the agent."""
+        own = {"epsilon": str(self.epsilon), "seed": str(self.seed)}
+        return own | nested_settings([self.agent])
 
 
 class Grouped:
-    """Tasks in groups of `group_size`, each with an agent of its own that shares nothing.
+    """Tasks in groups of `group_size`. Each group has an agent of its own, and they share nothing.
 
-    `group_size = 1` is learning every task alone, as the paper's baseline does.
+    With `group_size = 1` every task learns alone, which is the baseline of the paper.
 
     Args:
+        num_tasks: M; a multiple of `group_size`.
         make_agent: (num_tasks, seed) -> an agent for one group.
+        group_size: tasks in a group.
+        seed: the seeds of the groups derive from it.
     """
 
     def __init__(
@@ -170,71 +217,96 @@ class Grouped:
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.group_size = validate_count(group_size, "group_size")
-        if num_tasks % group_size:
+        self.seed = validate_seed(seed)
+        expected = "a function (num_tasks, seed) -> agent"
+        validate_component(make_agent, "make_agent", expected)
+        if self.num_tasks % self.group_size:
             raise InvalidInputError(
                 f"{num_tasks} tasks cannot be split into groups of {group_size}; "
                 "group_size must divide num_tasks"
             )
-        self.agents = [
-            make_agent(group_size, random_stream(seed, "group", group).initial_seed())
-            for group in range(num_tasks // group_size)
-        ]
+        self.agents = [self._make(make_agent, group) for group in range(num_tasks // group_size)]
 
-    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
-        """Ask each group about its own entries."""
+    def __repr__(self) -> str:
+        return f"Grouped({len(self.agents)} groups of {self.group_size}, first={self.agents[0]!r})"
+
+    def _make(self, make_agent: Callable[[int, int], BanditAgent], group: int) -> BanditAgent:
+        seed = random_stream(self.seed, "group", group).initial_seed()
+        agent = make_agent(self.group_size, seed)
+        validate_methods(agent, "what make_agent returns", AGENT_METHODS)
+        if agent.num_tasks != self.group_size:
+            raise InvalidInputError(
+                f"make_agent must return an agent of {self.group_size} tasks, the size of a "
+                f"group, got one of {agent.num_tasks}"
+            )
+        return agent
+
+    def decide(
+        self,
+        candidates: ArrayLike,
+        tasks: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> Decision:
+        """Let the agent of each group decide on the rows of its tasks."""
         action_sets = validate_action_sets(
             candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
         )
-        actions = torch.empty_like(action_sets.tasks)
-        values, estimates, widths = torch.empty(3, len(actions), dtype=torch.float64)
-        for group, entries in self._groups(action_sets.tasks):
-            decision = self.agents[group].decide(
-                action_sets.candidates[entries],
-                action_sets.tasks[entries] % self.group_size,
-                action_sets.available[entries],
+        groups = self._groups(action_sets.tasks)
+        decisions = [self._decide_group(group, rows, action_sets) for group, rows in groups]
+        order = torch.cat([rows for _, rows in groups]).argsort()
+        actions = torch.cat([decision.actions.cpu() for decision in decisions])[order]
+        values = torch.cat([decision.optimistic_values.cpu() for decision in decisions])[order]
+        predictions = [d.prediction for d in decisions if d.prediction is not None]
+        prediction = None
+        if len(predictions) == len(decisions):
+            prediction = Prediction(
+                torch.cat([p.mean.cpu() for p in predictions])[order],
+                torch.cat([p.variance.cpu() for p in predictions])[order],
             )
-            actions[entries] = decision.actions.cpu()
-            values[entries] = decision.optimistic_values.cpu()
-            if decision.prediction is not None:
-                estimates[entries] = decision.prediction.mean.cpu()
-                widths[entries] = decision.prediction.variance.cpu()
-        predicted = decision.prediction is not None
-        return action_sets.decision(
-            actions, values, Prediction(estimates, widths) if predicted else None
+        return action_sets.decision(actions, values, prediction)
+
+    def _decide_group(self, group: int, rows: Tensor, action_sets: ActionSets) -> Decision:
+        return self.agents[group].decide(
+            action_sets.candidates[rows],
+            action_sets.tasks[rows] % self.group_size,
+            action_sets.available[rows],
         )
 
-    def observe(self, decision: Decision, rewards: Any) -> None:
-        """Tell each group its own rewards."""
-        tasks, _, read = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
-        told: list[tuple[BanditAgent, dict[str, Tensor]]] = []
+    def observe(self, decision: Decision, rewards: ArrayLike) -> None:
+        """Pass to each group the rewards of its own rows; if one refuses, none learns."""
+        tasks, _, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
+        before: list[tuple[BanditAgent, dict[str, Tensor]]] = []
         try:
-            for group, entries in self._groups(tasks):
-                own, agent = decision[entries], self.agents[group]
-                told.append((agent, agent.state()))
-                agent.observe(replace(own, tasks=own.tasks % self.group_size), read[entries])
+            for group, rows in self._groups(tasks):
+                own, agent = decision[rows], self.agents[group]
+                before.append((agent, agent.state()))
+                agent.observe(replace(own, tasks=own.tasks % self.group_size), values[rows])
         except BaseException:
-            # One group's refusal must not leave the others taught.
-            for agent, before in told:
-                agent.load_state(before)
+            for agent, state in before:
+                agent.load_state(state)
             raise
 
     def diagnostics(self) -> Row:
-        """Means over the groups of what their agents tell."""
+        """Means over the groups."""
         return mean_diagnostics(self.agents)
 
     def state(self) -> dict[str, Tensor]:
-        """The states of all groups, by group."""
+        """The states of all groups, each name after the number of its group."""
         return numbered_states(self.agents)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Give each group its own."""
-        for group, agent in enumerate(self.agents):
-            agent.load_state(below(f"{group}/", state))
+        """Load the state of every group; if one is refused, none changes."""
+        load_numbered_states(self.agents, state)
 
     def settings(self) -> dict[str, str]:
-        """The size of the groups and the settings of the first."""
-        return self.agents[0].settings() | {"group_size": str(self.group_size)}
+        """The size of the groups, the seed, and the settings of all groups."""
+        own = {"group_size": str(self.group_size), "seed": str(self.seed)}
+        return own | nested_settings(self.agents)
 
     def _groups(self, tasks: Tensor) -> list[tuple[int, Tensor]]:
         groups = tasks.cpu() // self.group_size
         return [(int(g), (groups == g).nonzero().squeeze(1)) for g in groups.unique()]
+
+
+def _num_updates(state: dict[str, Tensor]) -> int:
+    return int(validate_state_tensor(state, "num_updates", (), dtype=torch.int64, low=0))

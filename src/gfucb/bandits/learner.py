@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
+from gfucb.bandits.state_validation import validate_learner_state
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.nested import below, with_prefix
 from gfucb.core.protocols import LeastSquares, Representation, RepresentationClass
 from gfucb.core.random import random_stream
+from gfucb.core.validation.states import validate_state_like
 from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
@@ -81,6 +84,11 @@ class Learner:
         self._center: MultiheadFunction | None = None
         self._statistics: HeadStatistics | None = None
         self.tangents: WeightStatistics | None = None
+
+    @property
+    def num_samples(self) -> int:
+        """How many rewards the learner has seen."""
+        return 0 if self._data is None else len(self._data)
 
     def fit_state(
         self, inputs: Tensor
@@ -218,12 +226,14 @@ class Learner:
             "heads": self._center.heads,
         }
         if self.tangents is not None:
-            tensors |= _under(TANGENTS_PREFIX, tensors_of(self.tangents))
+            tensors |= with_prefix(TANGENTS_PREFIX, tensors_of(self.tangents))
         return tensors | self.representation_state(self._center.representation)
 
     def representation_state(self, representation: Representation) -> dict[str, Tensor]:
         """The part of `state` that holds the representation."""
-        return _under(REPRESENTATION_PREFIX, self.representation_class.state_of(representation))
+        return with_prefix(
+            REPRESENTATION_PREFIX, self.representation_class.state_of(representation)
+        )
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Become the learner that has this `state`; both must have the same settings."""
@@ -232,50 +242,43 @@ class Learner:
             self.num_fits = self._samples_at_fit = 0
             self._error_monitor = PredictionErrorMonitor()
             return
-        inputs = state["data.inputs"].to(self.device)
+        prefixes = [REPRESENTATION_PREFIX, *([TANGENTS_PREFIX] if self.sketch is not None else [])]
+        validate_learner_state(state, num_tasks=self.num_tasks, prefixes=prefixes)
+        state = {name: tensor.to(self.device, copy=True) for name, tensor in state.items()}
+        inputs = state["data.inputs"]
         center, data, _ = self._prior(inputs)
         data.append(state["data.tasks"], inputs, state["data.targets"])
         representation = self.representation_class.restored(
-            _below(REPRESENTATION_PREFIX, state), inputs, self._network_generator(), self.device
+            below(REPRESENTATION_PREFIX, state), inputs, self._network_generator(), self.device
         )
         statistics = HeadStatistics(
-            CopyOnWriteRows(state["statistics.grams"].to(self.device)),
-            state["statistics.moments"].to(self.device),
+            CopyOnWriteRows(state["statistics.grams"]), state["statistics.moments"]
         )
-        heads = state["heads"].to(self.device)
+        statistics.factors(self.penalty.ridge)  # raises if a Gram matrix has none
+        heads = state["heads"]
         if heads.shape != center.heads.shape:
             raise InvalidInputError(
                 f"the saved heads have shape {list(heads.shape)}, "
                 f"this agent's have {list(center.heads.shape)}"
             )
+        restored = replace(center, representation=representation, heads=heads)
         tangents = None
         if self.sketch is not None:
-            saved = _below(TANGENTS_PREFIX, state)
-            tensors = {name: tensor.to(self.device) for name, tensor in saved.items()}
-            tangents = restored_statistics(self.sketch, tensors)
+            # Statistics of one sample have the names, types and shapes of those of all.
+            one = statistics_of(self.sketch, restored, inputs[:1], state["data.tasks"][:1])
+            saved = below(TANGENTS_PREFIX, state)
+            validate_state_like(saved, tensors_of(one))
+            tangents = restored_statistics(self.sketch, saved)
         num_fits, samples_at_fit = (int(n) for n in state["counters"])
         monitor = PredictionErrorMonitor(*state["monitor"].tolist())
 
         self.num_fits, self._samples_at_fit = num_fits, samples_at_fit
         self._error_monitor = monitor
-        restored = replace(center, representation=representation, heads=heads)
         self._store(restored, data, statistics, tangents)
 
 
 def _usable(device: torch.device | str) -> torch.device:
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
-
-
-def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in state.items()
-        if name.startswith(prefix)
-    }

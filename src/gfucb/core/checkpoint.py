@@ -1,48 +1,63 @@
-"""Agents on disk: safetensors files, which hold numbers and can run nothing."""
+"""Saving and restoring agents: safetensors files, which hold numbers and cannot run code.
+
+A file stores the tensors of an agent's state, the settings the agent was built with, and a checksum
+of both. Reading refuses a file in which a single bit has changed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 from gfucb.core.errors import GFUCBError, SavedStateError
+from gfucb.core.files import atomic_write
 from gfucb.core.protocols import BanditAgent, EpisodicAgent
+from gfucb.core.settings import find_difference
 
-FORMAT = "gfucb state 1"
+FORMAT = "gfucb state 2"
 
 
 def save(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
-    """Write what `agent` has learned to `path`; a file that is there is replaced at once."""
+    """Write the state and the settings of `agent` to `path`.
+
+    A file at `path` is replaced atomically and synced to the disk: a reader, or a process after a
+    crash, finds the old file or the new one. Two processes may save to one path; the last one wins.
+    """
     write_state(path, agent.state(), _facts(agent))
 
 
 def restore(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
-    """Continue from a file written by `save`.
+    """Load a file written by `save`.
 
-    `agent` must be built with the same arguments as the one that was saved; it then decides
-    as that one would have. If anything is wrong with the file the agent stays as it was.
+    `agent` must be built with the same arguments as the saved one; from then on it decides as that
+    one would have. Only the device may differ. If the file is damaged, or was saved by an agent
+    with other settings, `SavedStateError` says what is wrong and the agent does not change.
     """
     state, facts = read_state(path)
-    for name, mine in _facts(agent).items():
-        if facts.get(name) != mine:
-            raise SavedStateError(
-                f"{path} was saved by an agent built otherwise: its {name} is {facts.get(name)}, "
-                f"this agent's is {mine}"
-            )
+    difference = find_difference(facts, _facts(agent))
+    if difference is not None:
+        name, saved, own = difference
+        raise SavedStateError(
+            f"{path} was saved by an agent with other settings: its {name} is {saved}, this "
+            f"agent's is {own}. Build the agent with the saved setting, or start without the file"
+        )
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and bool(tensor.isnan().any()):
+            raise SavedStateError(f"{path} holds NaN in {name!r}; the saved agent had diverged")
     before = agent.state()
     try:
         agent.load_state(state)
-    except (KeyError, RuntimeError, ValueError, IndexError, AssertionError, GFUCBError) as error:
+    except Exception as error:
+        # Agents of this library check before they change; others may not.
         agent.load_state(before)
-        raise SavedStateError(
-            f"{path} does not fit this agent; build it as it was when it was saved: {error}"
-        ) from error
+        raise SavedStateError(f"{path} does not fit this agent: {error}") from error
 
 
 def _facts(agent: BanditAgent | EpisodicAgent) -> dict[str, str]:
@@ -56,30 +71,60 @@ def _facts(agent: BanditAgent | EpisodicAgent) -> dict[str, str]:
 def write_state(
     path: str | os.PathLike[str], state: Mapping[str, Tensor], facts: Mapping[str, str]
 ) -> None:
-    """Write tensors and facts as one file that is either whole or not there."""
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    # An empty file is no safetensors file; the marker also makes foreign files recognisable.
-    # Copies, because safetensors refuses tensors that share memory, as tied weights do.
+    """Write named tensors and texts with their checksum as one file, atomically."""
+    # Clones, because safetensors refuses tensors that share memory, as tied weights do.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
+    # safetensors refuses a file without tensors; the marker also identifies our files.
+    tensors["format"] = torch.zeros(1)
+    texts = dict(facts) | {"format": FORMAT}
+    texts["checksum"] = checksum_of(tensors, texts)
     try:
-        save_file(tensors | {"format": torch.zeros(1)}, partial, dict(facts) | {"format": FORMAT})
-        os.replace(partial, target)
-    except (SafetensorError, OSError) as error:
-        raise SavedStateError(f"cannot write {target}: {error}") from error
+        atomic_write(path, lambda target: save_file(tensors, target, texts))
+    except (GFUCBError, MemoryError):
+        raise
+    except Exception as error:  # safetensors has no common error class for input and output
+        raise SavedStateError(f"cannot write {path}: {error}") from error
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read what `write_state` wrote."""
+    """Read the tensors and texts that `write_state` wrote, if the checksum is right."""
     if not Path(path).is_file():
         raise SavedStateError(f"there is no saved state at {path}")
     try:
-        with safe_open(path, framework="pt") as file:
-            facts = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, OSError) as error:
-        raise SavedStateError(f"{path} is torn or is no safetensors file: {error}") from error
-    if facts.pop("format", None) != FORMAT:
-        raise SavedStateError(f"{path} is a safetensors file, but not one this library wrote")
-    tensors.pop("format", None)
-    return tensors, facts
+        # The file is opened once: a reader that opens it twice, as safe_open does, can see the
+        # header of one version and the numbers of another.
+        content = Path(path).read_bytes()
+        tensors = load(content)
+        texts = _texts_of(content)
+    except Exception as error:  # a damaged header can fail in any way
+        raise SavedStateError(
+            f"{path} is damaged or not a safetensors file: {error}; use an older copy"
+        ) from error
+    if not texts.get("format", "").startswith("gfucb state"):
+        raise SavedStateError(f"{path} is a safetensors file, but not one of this library")
+    if texts["format"] != FORMAT:
+        raise SavedStateError(
+            f"{path} has the format {texts['format']!r}, this version reads {FORMAT!r}; "
+            "restore it with the version that wrote it"
+        )
+    if texts.pop("checksum", None) != checksum_of(tensors, texts):
+        raise SavedStateError(f"{path} is damaged: its checksum is wrong; use an older copy")
+    del texts["format"], tensors["format"]
+    return tensors, texts
+
+
+def _texts_of(content: bytes) -> dict[str, str]:
+    """The texts in the header of a safetensors file, which follows its length in 8 bytes."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    return dict(header.get("__metadata__", {}))
+
+
+def checksum_of(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> str:
+    """A digest of all names, types, shapes and numbers of tensors on the CPU, and of all texts."""
+    hasher = hashlib.blake2b(json.dumps(sorted(texts.items())).encode(), digest_size=32)
+    for name, tensor in sorted(tensors.items()):
+        content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        header = [name, str(tensor.dtype), list(tensor.shape), len(content)]
+        hasher.update(json.dumps(header).encode() + content)
+    return hasher.hexdigest()

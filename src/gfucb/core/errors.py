@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-Entry = TypeVar("Entry")
+Value = TypeVar("Value")
 
 
 class GFUCBError(Exception):
@@ -40,7 +40,7 @@ class TooManyTuplesError(GFUCBError, ValueError):
     """There are more action tuples than enumeration accepts."""
 
 
-def lookup(table: Mapping[str, Entry], name: str, what: str) -> Entry:
+def lookup(table: Mapping[str, Value], name: str, what: str) -> Value:
     """Return `table[name]`, or raise an error that lists the known names; `what` they name."""
     if name not in table:
         known = ", ".join(sorted(table))

@@ -69,13 +69,13 @@ def load_all_or_none(parts: Iterable[tuple[_Part, dict[str, Tensor]]]) -> None:
 
 
 def nested_settings(agents: Sequence[_Part]) -> dict[str, str]:
-    """The settings of all agents under the names "agent" (the type) and "agent.<name>".
+    """The settings of all agents under "inner agent" (the type) and "inner agent.<name>".
 
     A setting that all agents share is stated once, any other one for each agent.
     """
     own = [
-        {"agent": type(agent).__name__}
-        | {f"agent.{name}": value for name, value in agent.settings().items()}
+        {"inner agent": type(agent).__name__}
+        | {f"inner agent.{name}": value for name, value in agent.settings().items()}
         for agent in agents
     ]
     names = dict.fromkeys(name for settings in own for name in settings)

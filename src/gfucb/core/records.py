@@ -76,6 +76,22 @@ class Prediction:
         return Prediction(self.mean[rows], self.variance[rows])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchedDecision:
+    """The decision of every replica of `BatchedAgents`."""
+
+    actions: Tensor  # [replica, task]
+    optimistic_values: Tensor  # [replica, task]
+    inputs: Tensor  # [replica, task, *input], the chosen candidates
+    features: Tensor  # [replica, task, feature], of the inputs
+    prediction: Prediction  # [replica, task]
+    num_fits: tuple[int, ...]  # [replica], when the features were computed
+
+    def __repr__(self) -> str:
+        replicas, tasks = self.actions.shape
+        return f"BatchedDecision({replicas} replicas of {tasks} tasks)"
+
+
 @dataclass(frozen=True, eq=False)
 class ActionSets:
     """The decisions to make in a round: for each row a task and its candidate actions.

@@ -57,7 +57,7 @@ def find_difference(
 ) -> tuple[str, str, str] | None:
     """The first setting in which two descriptions differ: its name and both values.
 
-    Long values are cut to the place where they differ. A setting that is missing on one side
+    Long values are cut to the part that differs. A setting that is missing on one side
     differs. None if all settings are equal.
     """
     for name in [*one, *(name for name in other if name not in one)]:
@@ -70,14 +70,14 @@ def find_difference(
 def _excerpts(one: str, other: str) -> tuple[str, str]:
     """Both texts, cut around the first character in which they differ."""
     pairs = enumerate(zip(one, other, strict=False))
-    place = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
-    return _excerpt(one, place), _excerpt(other, place)
+    position = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return _excerpt(one, position), _excerpt(other, position)
 
 
-def _excerpt(text: str, place: int) -> str:
+def _excerpt(text: str, position: int) -> str:
     if len(text) <= 2 * EXCERPT:
         return text
-    low, high = max(0, place - EXCERPT), place + EXCERPT
+    low, high = max(0, position - EXCERPT), position + EXCERPT
     return f"{'...' if low else ''}{text[low:high]}{'...' if high < len(text) else ''}"
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Prediction
+from gfucb.core.validation.states import validate_state_tensor
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,18 @@ class Calibration:
         """The calibration whose `tensors` are in `state`; a fresh one if it is empty."""
         if not state:
             return Calibration.begin(self.radius)
-        num_tests, num_kept = (int(n) for n in state["calibration.counts"])
-        return Calibration(self.radius, state["calibration.scores"].cpu(), num_tests, num_kept)
+        counts = validate_state_tensor(state, "calibration.counts", (2,), dtype=torch.int64, low=0)
+        num_tests, num_kept = counts.tolist()
+        length = min(num_tests, self.radius.window)
+        scores = validate_state_tensor(
+            state, "calibration.scores", (length,), dtype=torch.float64, low=0
+        )
+        if num_kept > num_tests:
+            raise InvalidInputError(
+                f"'calibration.counts' of the state says that {num_kept} of {num_tests} rewards "
+                "were inside their intervals"
+            )
+        return Calibration(self.radius, scores.cpu(), num_tests, num_kept)
 
     def after(self, prediction: Prediction, rewards: Tensor) -> Calibration:
         """The calibration after rewards [row] for what was predicted."""

@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of
 from gfucb.core.protocols import Representation, RepresentationClass
+from gfucb.core.settings import describe_module
+from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.fingerprints import digest_of
 from gfucb.models.nn.networks import default_network
 from gfucb.models.representations import (
@@ -95,13 +97,9 @@ class FiniteClass:
         device: torch.device | str,
     ) -> Representation:
         """The member with the saved index."""
-        index = int(_saved(state, "member"))
-        if not 0 <= index < len(self.members):
-            raise InvalidInputError(
-                f"the saved state names member {index} of a finite class, this one has "
-                f"{len(self.members)} members"
-            )
-        return self.members[index]
+        last = len(self.members) - 1
+        index = validate_state_tensor(state, "member", (), dtype=torch.int64, low=0, high=last)
+        return self.members[int(index)]
 
     def fingerprint(self) -> str:
         """Number and digest of the members, in their order."""
@@ -260,12 +258,12 @@ class NeuralClass(_Networks):
         return _on(NeuralRepresentation(self.module, self.normalisation).copy(), device)
 
     def fingerprint(self) -> str:
-        """Digest of the architecture and of the initial weights, and the normalisation."""
-        return f"neural({type(self.module).__name__}, {self.normalisation}, {self._digest})"
+        """The architecture, with all options of its layers, and the normalisation.
 
-    @cached_property
-    def _digest(self) -> str:
-        return digest_of(self.module)
+        Initial weights do not count: a state holds all weights, and an agent that restores it may
+        have been built with others.
+        """
+        return f"neural({self.normalisation}, {describe_module(self.module)})"
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def replay_calibrations(
         part = slice(start, start + log.num_tasks)
         tasks, inputs, rewards = log.tasks[part], log.inputs[part], log.targets[part]
         action_sets = single_action_sets(inputs, tasks)
-        confidence_set = agent.confidence_set(inputs, asked=1)
+        confidence_set = agent.confidence_set(inputs, num_sharing=1)
         for name, selector in selectors.items():
             prediction = _predict(selector, confidence_set, action_sets)
             calibrations[name] = calibrations[name].after(prediction, rewards.cpu())

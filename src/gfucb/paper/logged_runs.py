@@ -126,7 +126,7 @@ def confidence_sets(runs: LoggedRuns, source: ImageSource) -> dict[tuple[int, in
         round_index = int(rows[0]["round"])
         if round_index in runs.milestones:
             for seed, agent in zip(runs.seeds, batched.unbatch(), strict=True):
-                found[seed, round_index] = agent.confidence_set(example, asked=1)
+                found[seed, round_index] = agent.confidence_set(example, num_sharing=1)
     return found
 
 
@@ -159,7 +159,7 @@ def paper_fit(
         part = slice(start, min(end, len(data)))
         agent.learn(data.tasks[part], data.inputs[part], data.targets[part])
         start, end = part.stop, 2 * part.stop
-    return agent.confidence_set(data.inputs[:1], asked=1)
+    return agent.confidence_set(data.inputs[:1], num_sharing=1)
 
 
 @lru_cache(maxsize=8)

@@ -188,7 +188,7 @@ def _repaired(problem: TheoryProblem, squared_radius: float) -> tuple[float, flo
 
 def _optimism_gap(agent: GFUCB, round_: BanditRound) -> float:
     """How much more the agent hoped for in its last decision than the truth offers at best."""
-    hoped = agent.last_choice
+    hoped = agent.last_selection
     assert hoped is not None
     return float(hoped.values.sum() - round_.mean_rewards.max(dim=1).values.sum())
 

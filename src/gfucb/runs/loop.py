@@ -106,6 +106,8 @@ def play_batched(
         actions = decision.actions.cpu().view(len(environments), -1)
         rewards = torch.stack([r.rewards(a) for r, a in zip(rounds, actions, strict=True)])
         batch.observe(decision, rewards.view(len(batch), batch.num_tasks))
+        for explorer in explorers:
+            explorer.num_updates += 1
         rows: list[Row] = []
         for index, round_ in enumerate(rounds):
             outcome = _bandit_outcome(round_, actions[index], rewards[index])
@@ -213,11 +215,7 @@ def _available(candidates: Tensor, explorers: Sequence[EpsilonGreedy]) -> Tensor
     if not explorers:
         return None
     everything = torch.ones(candidates.shape[1:3], dtype=torch.bool)
-    available = []
-    for explorer in explorers:
-        available.append(explorer.offered(everything))
-        explorer.num_decisions += 1
-    return torch.stack(available)
+    return torch.stack([explorer.restrict(everything) for explorer in explorers])
 
 
 def _mean_diagnostics(batch: BatchedAgents, replicas: range) -> Row:

@@ -61,8 +61,8 @@ def require_real(inputs: Tensor, name: str) -> None:
     """Refuse types that no representation reads: booleans, complex and unsigned integers."""
     if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
         raise InvalidInputError(
-            f"{name} must be real numbers: floats, bytes (images) or signed integers (item "
-            f"numbers), got {inputs.dtype}"
+            f"{name} must be real numbers: floats, bytes (images) or integers (item numbers), "
+            f"got {inputs.dtype}"
         )
 
 

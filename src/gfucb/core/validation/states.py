@@ -23,16 +23,11 @@ def validate_state_names(
         raise InvalidInputError(
             f"a state is a dictionary of named tensors, got {type(state).__name__}"
         )
-    for name in required:
-        if name not in state:
-            raise InvalidInputError(f"the state has no tensor {name!r}")
-    for name, tensor in state.items():
+    for name in state:
         if name not in required and not str(name).startswith(tuple(optional_prefixes)):
             raise InvalidInputError(f"the state has an unexpected tensor {name!r}")
-        if not isinstance(tensor, Tensor):
-            raise InvalidInputError(
-                f"{name!r} of the state must be a tensor, got {type(tensor).__name__}"
-            )
+    for name in [*required, *state]:
+        _tensor_named(name, state)
 
 
 def validate_state_tensor(
@@ -56,7 +51,7 @@ def validate_state_tensor(
         high: the largest number it may hold.
         is_finite: whether infinity is refused. NaN always is.
     """
-    tensor = state[name]
+    tensor = _tensor_named(name, state)
     if tensor.is_complex() or (dtype is not None and tensor.dtype != dtype):
         raise InvalidInputError(
             f"{name!r} of the state must be {dtype or 'real numbers'}, got {tensor.dtype}"
@@ -71,6 +66,23 @@ def validate_state_tensor(
         )
     _require_numbers(tensor, name, low, high, is_finite)
     return tensor
+
+
+def validate_state_like(state: Mapping[str, Tensor], example: Mapping[str, Tensor]) -> None:
+    """Check that a state has the names, types and shapes of an example, and finite numbers."""
+    validate_state_names(state, list(example))
+    for name, tensor in example.items():
+        validate_state_tensor(state, name, tensor.shape, dtype=tensor.dtype)
+
+
+def _tensor_named(name: str, state: Mapping[str, Tensor]) -> Tensor:
+    if name not in state:
+        raise InvalidInputError(f"the state has no tensor {name!r}")
+    if not isinstance(state[name], Tensor):
+        raise InvalidInputError(
+            f"{name!r} of the state must be a tensor, got {type(state[name]).__name__}"
+        )
+    return state[name]
 
 
 def _require_numbers(tensor: Tensor, name: str, low: float, high: float, is_finite: bool) -> None:

@@ -1,0 +1,77 @@
+"""Validation of the saved state of a learner, before anything is allocated or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.arrays import INTEGERS, LARGEST_INPUT, LARGEST_REWARD
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+
+NAMES = (
+    "counters",
+    "monitor",
+    "data.inputs",
+    "data.tasks",
+    "data.targets",
+    "statistics.grams",
+    "statistics.moments",
+    "heads",
+)
+
+
+def validate_learner_state(
+    state: Mapping[str, Tensor], *, num_tasks: int, prefixes: Sequence[str]
+) -> None:
+    """Check names, shapes, types, finiteness and ranges of all tensors of a learner's state.
+
+    Tensors whose names start with one of `prefixes` belong to other components, which check their
+    shapes; here their numbers must be finite.
+    """
+    validate_state_names(state, NAMES, prefixes)
+    num_samples = _validate_data(state, num_tasks)
+    floats = torch.float64
+    shape = validate_state_tensor(state, "heads", (num_tasks, None), dtype=floats).shape
+    validate_state_tensor(state, "statistics.moments", shape, dtype=floats)
+    validate_state_tensor(state, "statistics.grams", (*shape, shape[1]), dtype=floats)
+    counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
+    if int(counters[1]) > num_samples:
+        raise InvalidInputError(
+            f"'counters' of the state says that {int(counters[1])} samples were there at the last "
+            f"fit, but the state has {num_samples}"
+        )
+    # Before the first fit the mean error to compare with is infinite.
+    validate_state_tensor(state, "monitor", (3,), dtype=floats, low=0, is_finite=False)
+    validate_state_tensor({"monitor": state["monitor"][1:]}, "monitor", (2,))
+    for name in state:
+        if name.startswith(tuple(prefixes)):
+            validate_state_tensor(state, name, (None,) * state[name].ndim)
+
+
+def _validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
+    """Check the samples; return how many there are."""
+    inputs = state["data.inputs"]
+    if inputs.ndim < 1 or len(inputs) == 0:
+        raise InvalidInputError("'data.inputs' of the state must have at least one sample")
+    if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
+        raise InvalidInputError(f"'data.inputs' of the state are {inputs.dtype}, not real numbers")
+    if inputs.is_floating_point():
+        largest = LARGEST_INPUT
+        any_shape = (None,) * inputs.ndim
+        validate_state_tensor(state, "data.inputs", any_shape, low=-largest, high=largest)
+    samples = (len(inputs),)
+    validate_state_tensor(
+        state, "data.tasks", samples, dtype=torch.int64, low=0, high=num_tasks - 1
+    )
+    validate_state_tensor(
+        state,
+        "data.targets",
+        samples,
+        dtype=torch.float64,
+        low=-LARGEST_REWARD,
+        high=LARGEST_REWARD,
+    )
+    return len(inputs)

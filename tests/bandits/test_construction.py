@@ -1,0 +1,68 @@
+"""Constructing an agent with wrong settings: a sentence at once, not an error in a later call."""
+
+import math
+
+import pytest
+import torch
+
+from gfucb import GFUCB, ConstantRadius, FiniteClass, LastLayer, VariableProjection
+from gfucb.core.errors import InvalidInputError
+from gfucb.models import IdentityRepresentation
+
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_tasks": 0}, "num_tasks must be an integer of at least 1, got 0"),
+        ({"num_tasks": 2.5}, "num_tasks must be an integer"),
+        ({"num_tasks": True}, "num_tasks must be an integer"),
+        ({"num_tasks": "3"}, "num_tasks must be an integer of at least 1, got '3'"),
+        ({"seed": None}, "seed must be an integer, such as 0, got None"),
+        ({"seed": 1.5}, "seed must be an integer"),
+        ({"seed": True}, "seed must be an integer"),
+        ({"squared_radius": 3.0}, r"such as ConstantRadius\(3\), got 3.0"),
+        ({"squared_radius": "log"}, r"squared_radius must be a function .* got 'log'"),
+        ({"squared_radius": ConstantRadius}, "got the class ConstantRadius; pass an instance"),
+        ({"action_selector": "last"}, r"such as LastLayer\(\), got 'last'"),
+        ({"action_selector": LastLayer}, "got the class LastLayer; pass an instance"),
+        ({"fit": "adam"}, r"fit such as VariableProjection\(\), got 'adam'"),
+        ({"fit": VariableProjection}, "got the class VariableProjection"),
+        ({"ridge": 0.0}, "ridge must be a finite number of at least 1e-12, got 0.0"),
+        ({"ridge": -1.0}, "ridge must be"),
+        ({"ridge": 1e-300}, "ridge must be a finite number of at least 1e-12, got 1e-300"),
+        ({"ridge": NAN}, "ridge must be"),
+        ({"ridge": INF}, "ridge must be"),
+        ({"ridge": "1"}, "ridge must be .* got '1'"),
+        ({"ridge": None}, "ridge must be .* got None"),
+        ({"head_norm_bound": 0.0}, "head_norm_bound must be a number above 0"),
+        ({"head_norm_bound": NAN}, "head_norm_bound"),
+        ({"head_norm_bound": "1"}, "head_norm_bound"),
+        ({"refit_growth": 0.9}, "refit_growth must be a number of at least 1, got 0.9"),
+        ({"refit_growth": NAN}, "refit_growth"),
+        ({"refit_growth": "fast"}, "refit_growth"),
+        ({"value_range": (1.0, 0.0)}, "low < high"),
+        ({"value_range": (0.0, INF)}, "low < high"),
+        ({"value_range": (0,)}, r"value_range must be \(low, high\)"),
+        ({"value_range": 1.0}, r"value_range must be \(low, high\)"),
+        ({"offset": NAN}, "offset must be a finite number, got nan"),
+        ({"offset": "0"}, "offset must be a finite number, got '0'"),
+        ({"device": "abacus"}, "device 'abacus'"),
+        ({"device": 1.5}, "device 1.5"),
+        ({"representation": "resnet"}, "torch module.* got 'resnet'"),
+        ({"representation": torch.nn.Linear}, "torch module"),
+        ({"representation": torch.eye(3)}, "torch module"),
+    ],
+)
+def test_wrong_settings_are_refused_with_what_was_expected(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        GFUCB(**({"num_tasks": 3} | options))
+
+
+@pytest.mark.parametrize("radius", [-1.0, NAN, INF, "3", None])
+def test_a_radius_that_is_not_a_number_is_refused_by_its_round(radius):
+    known = FiniteClass([IdentityRepresentation()])
+    agent = GFUCB(2, known, squared_radius=lambda t: radius)
+    with pytest.raises(InvalidInputError, match="the squared radius of round 1 must be"):
+        agent.decide(torch.rand(2, 3, 4))

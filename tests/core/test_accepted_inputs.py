@@ -1,0 +1,82 @@
+"""Arguments of many kinds that are accepted, and what callers do with their tensors later."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import gfucb
+from gfucb import GFUCB, VariableProjection
+
+
+def candidates(seed: int) -> torch.Tensor:
+    return torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(seed))
+
+
+def test_numpy_arrays_and_lists_keep_their_precision():
+    agent = gfucb.linucb(1)
+    reward = 0.1 + 1e-12
+    agent.observe(agent.decide(np.ones((1, 1, 1))), [reward])
+    assert agent.state()["data.targets"].tolist() == [reward]
+
+
+def test_numpy_counts_views_and_scalars_are_accepted():
+    agent = gfucb.linucb(np.int64(2))
+    arrays = np.arange(12.0).reshape(2, 3, 2)[:, ::-1]
+    arrays.setflags(write=False)
+    decision = agent.decide(arrays)
+    agent.observe(decision[1], 0.5)
+    agent.observe(decision[0], np.float32(0.25))
+    assert agent.state()["data.targets"].tolist() == [0.5, 0.25]
+
+
+def test_numpy_numbers_are_accepted_as_settings():
+    agent = GFUCB(np.int32(2), seed=np.int64(3), ridge=np.float32(0.5), refit_growth=2)
+    assert agent.settings()["ridge"] == "0.5"
+
+
+@pytest.mark.parametrize("switch", [torch.no_grad, torch.inference_mode])
+def test_serving_code_that_switched_gradients_off_can_learn(switch):
+    agent = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    plain = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    for index in range(3):
+        with switch():
+            decision = agent.decide(candidates(index) * 1.0)
+            agent.observe(decision, torch.ones(3) * 0.5)
+        plain.observe(plain.decide(candidates(index)), [0.5] * 3)
+    assert torch.equal(agent.state()["heads"], plain.state()["heads"])
+
+
+def test_tensors_that_carry_gradients_leave_none_in_the_agent():
+    agent = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
+    for index in range(3):
+        decision = agent.decide(candidates(index).requires_grad_())
+        agent.observe(decision, torch.rand(3, requires_grad=True))
+    assert not any(tensor.requires_grad for tensor in agent.state().values())
+
+
+def test_later_changes_of_the_callers_tensors_do_not_reach_the_decision():
+    agent = GFUCB(3)
+    tasks, given = torch.tensor([0]), candidates(0)[:1]
+    decision = agent.decide(given, tasks)
+    expected = decision.inputs.clone()
+    tasks[0] = 2
+    given.zero_()
+    assert decision.tasks.tolist() == [0]
+    assert torch.equal(decision.inputs, expected)
+
+
+def test_batch_normalisation_can_learn_from_a_single_sample():
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4))
+    for fit in (VariableProjection(steps=2), gfucb.estimation.AdamFit(epochs=2, batch_size=2)):
+        agent = GFUCB(3, net, fit=fit)
+        decision = agent.decide(candidates(0))
+        agent.observe(decision[0], [0.5])
+        agent.observe(decision[[1, 2]], [0.5, 0.1])
+
+
+def test_half_precision_inputs_do_not_round_later_inputs():
+    agent = gfucb.linucb(1)
+    agent.observe(agent.decide(torch.ones(1, 1, 1, dtype=torch.float16)), [0.5])
+    agent.observe(agent.decide(torch.full((1, 1, 1), 1e5)), [0.5])
+    assert float(agent.state()["data.inputs"].max()) == 1e5
