@@ -11,13 +11,19 @@ import pytest
 
 import gfucb
 from gfucb.cli.main import main, parse
-from gfucb.runs import AGENTS, ENVIRONMENTS
+from gfucb.paper import REPRODUCTIONS
+from gfucb.runs import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, PRESETS, plugins
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gfucb"
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 NAMES = {path: path.relative_to(ROOT).as_posix() for path in DOCUMENTS}
-SLOW_CODE = {"docs/explanation/cost.md", "docs/explanation/theory.md"}
+SLOW_CODE = {
+    "docs/explanation/cost.md",
+    "docs/explanation/theory.md",
+    "docs/howto/add_a_fit.md",
+    "docs/tutorials/episodes.md",
+}
 
 # Flags that make a command small. Later flags override earlier ones.
 SMALL = {
@@ -27,7 +33,7 @@ SMALL = {
     "bench": ["--quick"],
 }
 # Commands that need a network connection, MNIST or a GPU, or print help and exit, are only parsed.
-PARSED_ONLY = ("fetch-mnist", "--data-dir", "cuda", "--help", "--plugin", "runs/paper")
+PARSED_ONLY = ("fetch-mnist", "--data-dir", "cuda", "--help", "runs/paper")
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -40,6 +46,22 @@ def commands_of(path: Path) -> list[list[str]]:
     lines = text.replace("\\\n", " ").splitlines()
     found = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
     return [words for words in found if words]
+
+
+def write_named_files(path: Path, directory: Path) -> None:
+    """Write the Python blocks that start with a comment `# name.py` to files of that name."""
+    for block in code_blocks(path, "python"):
+        if name := re.match(r"# (\w+\.py)\n", block):
+            (directory / name.group(1)).write_text(block)
+
+
+@pytest.fixture(autouse=True)
+def restored_registries(monkeypatch):
+    """Forget what a document registers: its code also runs as a plugin of its commands."""
+    for registry in (AGENTS, ENVIRONMENTS, FITS, ACTION_SELECTORS, PRESETS, REPRODUCTIONS):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+        monkeypatch.setattr(registry, "_origins", dict(registry._origins))
+    monkeypatch.setattr(plugins, "_loaded", dict(plugins._loaded))
 
 
 def params(paths, slow=frozenset()):
@@ -60,7 +82,9 @@ def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", params(WITH_COMMANDS))
-def test_commands_are_accepted(path):
+def test_commands_are_accepted(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_named_files(path, tmp_path)
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
     extras = (ROOT / "pyproject.toml").read_text()
     for words in commands_of(path):
@@ -91,6 +115,7 @@ def shared_directory(tmp_path_factory):
 @pytest.mark.parametrize("path", params(WITH_COMMANDS))
 def test_commands_run_in_a_small_version(path, shared_directory, monkeypatch):
     monkeypatch.chdir(shared_directory)
+    write_named_files(path, shared_directory)
     for words in commands_of(path):
         is_parsed_only = any(mark in word for mark in PARSED_ONLY for word in words)
         if words[0] == "gfucb" and len(words) > 1 and not is_parsed_only:

@@ -2,8 +2,8 @@
 
 The paper minimises  -sum_i f_i(A_i) + lambda max(0, |f - fit|^2_data - B_t)  by SGD. As printed,
 SGD leaves the set, because the curvature of the penalty grows with the data and the learning rate
-does not. With the mean in place of the sum the constraint never binds. `docs/algorithm.md` has
-the measurements. `FineTuning.stable()` is the smallest change that stays in the set.
+does not. With the mean in place of the sum the constraint never binds. The measurements are in
+`docs/explanation/algorithm.md`. `FineTuning.stable()` is the smallest change that stays in the set.
 """
 
 from __future__ import annotations
