@@ -44,6 +44,12 @@ LABELS = {
     ", as fleets": ", batched",
     "promises kept in nine of ten": "intervals that hold nine of ten rewards",
     ", trust ": ", weight ridge ",
+    "seconds a task and round": "seconds per task and round",
+    "bytes of state a task": "bytes of state per task",
+    "a round that asks ": "a round of ",
+    "a menu that repeats": "action sets that repeat",
+    "the menu that repeats": "the action sets that repeat",
+    "inputs of action sets": "inputs of the action sets",
 }
 WHOLE_LABELS = {"fleet": "batched"}
 

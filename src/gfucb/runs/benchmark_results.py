@@ -1,8 +1,8 @@
-"""What a benchmark is made of: sizes, a clock, and ratios of what it showed.
+"""Sizes, clock and results of a benchmark.
 
-Times of one machine say little about another; ratios of them do. On a CPU the clock is that of
-this process alone, on one thread, so that other work on the machine counts on neither side; on a
-GPU it is the wall clock, read when the device has finished.
+Results are ratios, because times of one machine say little about another. On a CPU the clock is
+the CPU time of this process on one thread, which does not count other work on the machine. On a
+GPU it is the wall clock, read after the device has finished.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ from gfucb.runs.provenance import current_provenance, timestamp
 
 # The paper's fine-tuning, section 6.2: iterations over all the data for one tuple of actions.
 LITERAL_ITERATIONS = 200
-# Random images where there is no MNIST: what they show does not matter to the clock.
+# Random images replace MNIST where it is absent: the cost does not depend on their content.
 NUM_RANDOM_IMAGES = 8192
 IMAGE_SHAPE = (28, 28)
 
 
 @dataclass(frozen=True)
 class BenchSizes:
-    """How large the measured problems are; the defaults are those the targets are for."""
+    """Sizes of the measured problems; the targets hold for the defaults."""
 
     num_tasks: int = 10
-    """M, where nothing else is said."""
+    """M, unless a measurement has its own."""
     num_actions: int = 10
     """K, the number of candidates of a task."""
     stored_images: int = 6000
-    """decision: samples an agent has stored when it decides."""
+    """decision: number of samples that the agent has stored."""
     decisions: int = 50
-    """decision: repetitions, of which the median counts."""
+    """decision: number of repetitions; the median is reported."""
     literal_iterations: int = 4
-    """decision: iterations of the literal fine-tuning that are timed, at least 2; the time of 200
-    is extrapolated linearly. 200 times them all."""
+    """decision: iterations of the literal fine-tuning that are timed, 2 to 200; the time of 200
+    is extrapolated linearly from fewer."""
     early_rounds: tuple[int, int] = (100, 200)
-    """growth: first and last of the rounds compared with."""
+    """growth: first and last of the early rounds."""
     late_rounds: tuple[int, int] = (1000, 2000)
-    """growth: first and last of the rounds in question."""
+    """growth: first and last of the late rounds."""
     many_tasks: int = 1000
     """tasks: M of the large problem."""
     task_rounds: int = 60
-    """tasks: rounds played with few and with many tasks."""
+    """tasks: number of rounds, with few and with many tasks."""
     catalogue_tasks: int = 2000
-    """catalogue: tasks that share it."""
+    """catalogue: number of tasks that share it."""
     catalogue_items: int = 50
-    """catalogue: items they choose among."""
+    """catalogue: number of items."""
     batched_replicas: int | None = None
-    """batched: copies in batch; by default 20 on a GPU, 4 on a CPU."""
+    """batched: number of replicas in the batch; by default 20 on a GPU, 4 on a CPU."""
     batched_rounds: int | None = None
-    """batched: rounds they play; by default 600 on a GPU, 5 on a CPU."""
+    """batched: number of rounds; by default 600 on a GPU, 5 on a CPU."""
     batched_alone: int = 2
-    """batched: copies played one after another; the time of all is extrapolated from them."""
+    """batched: runs timed one after another; the time of all is extrapolated from them."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -97,14 +97,14 @@ QUICK_SIZES = BenchSizes(
 
 @dataclass(frozen=True)
 class Ratio:
-    """One figure: what was measured on both sides, and whether it is as it should be.
+    """A ratio of two measurements, and whether it meets its target.
 
     Attributes:
-        numerator, denominator: what is compared, in words.
+        numerator, denominator: descriptions of the two sides.
         above, below: the two measurements, in `unit`.
-        target: what the ratio should be `at least` or `at most`; None where nothing is predicted.
-        sizes: of the problem.
-        remark: what a reader must know besides, for example what was extrapolated.
+        target: the ratio should be `at least` or `at most` this; None if there is no target.
+        sizes: the sizes of the problem.
+        remark: more information, for example what was extrapolated.
     """
 
     name: str
@@ -125,19 +125,19 @@ class Ratio:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
+        """Whether the target is met; None if there is no target."""
         if self.target is None:
             return None
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
 
     def record(self) -> dict[str, Any]:
-        """For JSON, with value and verdict."""
+        """The fields for JSON, with value and verdict."""
         return {"name": self.name, "value": self.value, "holds": self.holds} | asdict(self)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and on what to measure."""
+    """Sizes, device and data of the measurements."""
 
     sizes: BenchSizes = field(default_factory=BenchSizes)
     device: str = "cpu"
@@ -148,12 +148,12 @@ class Setting:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError) as error:
             raise InvalidInputError(
-                f"device {self.device!r} cannot be used here: {error}"
+                f"device {self.device!r} is not available on this machine: {error}"
             ) from error
 
     @cached_property
     def images(self) -> LabelledImages:
-        """MNIST if there is a directory with it, otherwise random bytes of its shape."""
+        """MNIST if its directory is given, otherwise random images of the same shape."""
         if self.data_dir is not None:
             return load_mnist(self.data_dir)
         generator = random_stream(0, "bench", "images")
@@ -164,11 +164,11 @@ class Setting:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether work is launched and not waited for."""
+        """Whether calls return before the device has finished."""
         return torch.device(self.device).type != "cpu"
 
     def now(self) -> float:
-        """Seconds on the clock that counts here."""
+        """Seconds on the clock of this device."""
         if self.is_gpu:
             torch.cuda.synchronize()
             return time.perf_counter()
@@ -176,9 +176,9 @@ class Setting:
 
     def seconds(self, work: Callable[[], object]) -> float:
         """How long `work` takes."""
-        begin = self.now()
+        started = self.now()
         work()
-        return self.now() - begin
+        return self.now() - started
 
     def describe(self) -> dict[str, Any]:
         """Provenance: versions, commit, device, threads, clock, data, sizes."""

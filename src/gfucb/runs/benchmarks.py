@@ -1,4 +1,4 @@
-"""What things cost: both sides of each ratio are measured in one process, one after another."""
+"""Benchmarks: ratios of times and sizes, both sides of each measured in one process."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from gfucb.runs.loop import play, play_batched
 
 
 def decision(setting: Setting) -> list[Ratio]:
-    """One literal fine-tuning over one decision of the default agent, with the same data.
+    """The paper's fine-tuning of one tuple of actions over one decision of the default agent.
 
-    The agent's own network is compared, and the paper's smaller one.
+    Both have the same data. Fine-tuning is measured for the agent's own network and for the
+    paper's smaller one.
     """
     sizes, images = setting.sizes, setting.images.images
-    candidates = _random_rows(images, "candidates", sizes.num_tasks, sizes.num_actions)
+    candidates = _random_candidates(images, "candidates", sizes.num_tasks, sizes.num_actions)
     paper = NeuralClass(paper_network(IMAGE_SHAPE, random_stream(0, "network")), "l2")
-    agent, rival = (
+    agent, paper_sized = (
         GFUCB(sizes.num_tasks, network, fit=SHORT_FIT, device=setting.device)
         for network in (None, paper)
     )
-    for learner in (agent, rival):
+    for learner in (agent, paper_sized):
         _fill(learner, images, sizes.stored_images)
     agent.decide(candidates)
     cost = median(setting.seconds(lambda: agent.decide(candidates)) for _ in range(sizes.decisions))
@@ -58,12 +59,12 @@ def decision(setting: Setting) -> list[Ratio]:
             if timed == LITERAL_ITERATIONS
             else f"{timed} iterations timed, {LITERAL_ITERATIONS} extrapolated linearly",
         )
-        for name, tuned in (("decision", agent), ("decision, paper's network", rival))
+        for name, tuned in (("decision", agent), ("decision, paper's network", paper_sized))
     ]
 
 
 def growth(setting: Setting) -> list[Ratio]:
-    """A late round over an early one: decide, observe and the fits that fall into them."""
+    """A late round over an early one: decide, observe, and the refits in these rounds."""
     sizes = setting.sizes
     (first, last), (late_first, late_last) = sizes.early_rounds, sizes.late_rounds
     rounds = max(last, late_last)
@@ -79,26 +80,26 @@ def growth(setting: Setting) -> list[Ratio]:
             bound="at most",
             sizes={"tasks": sizes.num_tasks, "actions": sizes.num_actions, "rounds": rounds},
         )
-        # Fits are ever rarer, and their share of the mean falls; the median has none.
+        # Refits become rarer and their share of the mean falls; the median round has none.
         for name, middle in (("growth", mean), ("growth, between fits", median))
     ]
 
 
 def tasks(setting: Setting) -> list[Ratio]:
-    """Time and memory of a task among many over those of a task among few, the same rounds."""
+    """Time and memory per task with many tasks over those with few, for the same rounds."""
     sizes = setting.sizes
     few, few_seconds = _rounds_on_digits(setting, sizes.num_tasks, sizes.task_rounds)
     many, many_seconds = _rounds_on_digits(setting, sizes.many_tasks, sizes.task_rounds)
     measured = {
         "tasks": (mean(many_seconds), mean(few_seconds)),
-        # Fits look at a bounded number of samples; without them nothing hides a bad slope.
+        # A fit uses a bounded number of samples and would hide a cost that grows with the tasks.
         "tasks, between fits": (median(many_seconds), median(few_seconds)),
         "tasks, memory": (_state_bytes(many), _state_bytes(few)),
     }
     what = {
-        "tasks": "mean seconds a task and round",
-        "tasks, between fits": "median seconds a task and round",
-        "tasks, memory": "bytes of state a task",
+        "tasks": "mean seconds per task and round",
+        "tasks, between fits": "median seconds per task and round",
+        "tasks, memory": "bytes of state per task",
     }
     return [
         Ratio(
@@ -117,11 +118,11 @@ def tasks(setting: Setting) -> list[Ratio]:
 
 
 def subset(setting: Setting) -> list[Ratio]:
-    """A round that asks a few of many tasks over one that asks as many of an agent without more."""
+    """A round of a few tasks, for an agent with many tasks over an agent with only these."""
     sizes = setting.sizes
     digits = load_digits().images
-    asked = torch.arange(sizes.num_tasks)
-    candidates = _random_rows(digits, "candidates", sizes.num_tasks, sizes.num_actions)
+    tasks = torch.arange(sizes.num_tasks)
+    candidates = _random_candidates(digits, "candidates", sizes.num_tasks, sizes.num_actions)
     rewards = torch.rand(sizes.num_tasks, generator=random_stream(0, "bench", "subset"))
 
     def seconds_of_a_round(num_tasks: int) -> float:
@@ -129,7 +130,7 @@ def subset(setting: Setting) -> list[Ratio]:
         _fill(agent, digits, sizes.stored_images)
 
         def play_round() -> None:
-            agent.observe(agent.decide(candidates, asked), rewards)
+            agent.observe(agent.decide(candidates, tasks), rewards)
 
         play_round()
         return median(setting.seconds(play_round) for _ in range(sizes.decisions))
@@ -137,8 +138,8 @@ def subset(setting: Setting) -> list[Ratio]:
     return [
         Ratio(
             "subset",
-            f"a round that asks {sizes.num_tasks} of {sizes.many_tasks} tasks, between fits",
-            f"a round that asks all of {sizes.num_tasks} tasks",
+            f"a round of {sizes.num_tasks} of {sizes.many_tasks} tasks, between fits",
+            f"a round of all of {sizes.num_tasks} tasks",
             above=seconds_of_a_round(max(sizes.many_tasks, sizes.num_tasks)),
             below=seconds_of_a_round(sizes.num_tasks),
             sizes={"actions": sizes.num_actions, "stored images": sizes.stored_images},
@@ -147,30 +148,30 @@ def subset(setting: Setting) -> list[Ratio]:
 
 
 def catalogue(setting: Setting) -> list[Ratio]:
-    """A decision on copies of a catalogue for each task over one on the catalogue itself."""
+    """A decision on action sets that repeat a catalogue for each task, over one on the catalogue."""
     sizes = setting.sizes
     count, items = sizes.catalogue_tasks, sizes.catalogue_items
     agent = GFUCB(count, fit=SHORT_FIT, device=setting.device)
     _fill(agent, setting.images.images, count)
-    shared = _random_rows(setting.images.images, "catalogue", 1, items)[0]
-    copied = shared.expand(count, *shared.shape).contiguous()
+    shared = _random_candidates(setting.images.images, "catalogue", 1, items)[0]
+    repeated = shared.expand(count, *shared.shape).contiguous()
     agent.decide_from(shared)
     once = median(setting.seconds(lambda: agent.decide_from(shared)) for _ in range(5))
     problem = {"tasks": count, "items": items}
     return [
         Ratio(
             "catalogue",
-            "a decision on a action_sets that repeats the items for every task",
+            "a decision on action sets that repeat the items for every task",
             "the same decision on the catalogue",
-            above=setting.seconds(lambda: agent.decide(copied)),
+            above=setting.seconds(lambda: agent.decide(repeated)),
             below=once,
             sizes=problem,
         ),
         Ratio(
             "catalogue, memory",
-            "inputs of the action_sets that repeats the items",
+            "inputs of the action sets that repeat the items",
             "inputs of the catalogue",
-            above=copied.nbytes,
+            above=repeated.nbytes,
             below=shared.nbytes,
             unit="bytes",
             sizes=problem,
@@ -232,34 +233,34 @@ MEASURES: Mapping[str, Measure] = {
     "batched": batched,
 }
 
-# What a decision costs does not depend on how well the network was trained before.
+# The cost of a decision does not depend on how well the network is trained.
 SHORT_FIT = VariableProjection(steps=2)
 
 
 def measure(name: str) -> Measure:
-    """The measurement of that name, or an error that lists them all."""
+    """The measurement of that name; an unknown name raises an error that lists all."""
     return lookup(MEASURES, name, "measurement")
 
 
 def _fill(agent: GFUCB, images: Tensor, samples: int) -> None:
-    """Teach so many samples, of all tasks in turn."""
-    inputs = _random_rows(images, "stored", 1, samples)[0]
+    """Let the agent learn random samples, of all tasks in turn."""
+    inputs = _random_candidates(images, "stored", 1, samples)[0]
     rewards = torch.rand(samples, generator=random_stream(0, "bench", "rewards"))
     agent.learn(torch.arange(samples) % agent.num_tasks, inputs, rewards)
 
 
-def _random_rows(rows: Tensor, name: str, entries: int, actions: int) -> Tensor:
-    """Rows at random: [row, *input] -> [row, action, *input]."""
+def _random_candidates(inputs: Tensor, name: str, rows: int, actions: int) -> Tensor:
+    """Inputs drawn at random: [input index, *input] -> [row, action, *input]."""
     generator = random_stream(0, "bench", name)
-    return rows[torch.randint(len(rows), (entries, actions), generator=generator)]
+    return inputs[torch.randint(len(inputs), (rows, actions), generator=generator)]
 
 
 def _literal_seconds(setting: Setting, agent: GFUCB, candidates: Tensor) -> float:
-    """The time of the printed fine-tuning for one tuple of actions: the first of each entry.
+    """Seconds of the printed fine-tuning for one tuple of actions, the first of each row.
 
-    The steps have length zero: the arithmetic is the same, and they cannot diverge, which would
-    end the loop early. What the loop needs once is told apart from what it needs an iteration by
-    timing a short loop too.
+    The step length is zero. The arithmetic is the same, and the loop cannot diverge, which would
+    end it early. A short loop is timed too, to separate the fixed cost from the cost of an
+    iteration.
     """
     tuple_ = candidates[:, :1].to(setting.device)
     count = agent.num_tasks
@@ -286,7 +287,7 @@ def _literal_seconds(setting: Setting, agent: GFUCB, candidates: Tensor) -> floa
 def _rounds_on_digits(
     setting: Setting, num_tasks: int, num_rounds: int
 ) -> tuple[GFUCB, list[float]]:
-    """The default agent after rounds on 8 x 8 digits, and the seconds of each."""
+    """The default agent after rounds on 8 x 8 digits, and the seconds of each round."""
     environment: BanditEnvironment = ImageBandit(
         load_digits(),
         num_tasks=num_tasks,
@@ -295,20 +296,20 @@ def _rounds_on_digits(
         noise_scale=0.1,
     )
     first = environment.round(1)
-    for _ in range(2):  # what is loaded at first use must not count
-        stranger = GFUCB(num_tasks, fit=SHORT_FIT, device=setting.device)
-        stranger.observe(stranger.decide(first.candidates), first.noise)
+    for _ in range(2):  # code that is loaded at its first use is not measured
+        warm_up = GFUCB(num_tasks, fit=SHORT_FIT, device=setting.device)
+        warm_up.observe(warm_up.decide(first.candidates), first.noise)
     agent = GFUCB(num_tasks, device=setting.device)
     seconds = []
     for index in range(1, num_rounds + 1):
         round_ = environment.round(index)
-        begin = setting.now()
+        before_decide = setting.now()
         choice = agent.decide(round_.candidates)
-        between = setting.now()
+        after_decide = setting.now()
         rewards = round_.rewards(choice.actions.cpu())
-        after = setting.now()
+        before_observe = setting.now()
         agent.observe(choice, rewards)
-        seconds.append(setting.now() - after + between - begin)
+        seconds.append(setting.now() - before_observe + after_decide - before_decide)
     return agent, seconds
 
 

@@ -1,0 +1,112 @@
+"""Committed results: the rows of earlier versions, and the script that converts records."""
+
+import hashlib
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Of the rows before the records were converted; the conversion leaves them as they were.
+ROWS = {
+    "fig1": "7a7a1d7667a510e736baa7772a7d940e2b98db6fdfb6d9c532f8507904c09aed",
+    "fig2a": "ecdd2fb5c92a13f40e32ec4bc9418fe9890052b6b8dac02311c1114a4e33e267",
+    "fig2b": "8f7dc7831ae12075da7d8ab7906e280435825c247d428497106295399284543e",
+    "fig3": "6b1cda28cee2e0dad3286491860260aaa118339ac34ad484efdb6383b665667c",
+    "linear-mdp": "4801be970bb8e6d3b39a459437c77d27e59857eafebd5fc4f91bd171482cb5ed",
+    "lock": "e018cd74a249043771944c1cae351091b0974b8afd6ed7dcac83a688db67653e",
+    "probe": "e513a070bbd0db64ec98bf306312f7f5fc21cf2ab26502987d94e017c6e4d47b",
+}
+OLD_RECORD = {
+    "asked": {
+        "name": "lock",
+        "seeds": None,
+        "quick": False,
+        "config": {"rich_world": {"horizon": 10}, "rich_agent": {"hope": 0.3, "name": "gfucb-mdp"}},
+    },
+    "made": [
+        {"commit": "9a86", "pieces": ["a", "b"], "cpu_seconds": 1.5},
+        {"commit": "db4e", "pieces": [], "remark": "5 pieces under way, begun at commit db4e"},
+    ],
+    "rows": {"a": 3, "b": 4},
+    "under_way": {},
+}
+NEW_RECORD = {
+    "settings": {
+        "name": "lock",
+        "seeds": None,
+        "quick": False,
+        "config": {
+            "rich_environment": {"horizon": 10},
+            "rich_agent": {"bonus_scale": 0.3, "name": "gfucb-mdp"},
+        },
+    },
+    "provenance": [
+        {"commit": "9a86", "jobs": ["a", "b"], "cpu_seconds": 1.5},
+        {"commit": "db4e", "jobs": [], "remark": "5 jobs under way, started at commit db4e"},
+    ],
+    "rows": {"a": 3, "b": 4},
+    "under_way": {},
+}
+
+
+@pytest.fixture
+def script():
+    path = ROOT / "scripts" / "migrate_results.py"
+    spec = importlib.util.spec_from_file_location("migrate_results", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_committed_rows_equal_those_before_the_conversion(name):
+    content = (ROOT / "results" / name / "rows.csv").read_bytes()
+    assert hashlib.sha256(content).hexdigest() == ROWS[name]
+
+
+def test_records_are_converted_once_and_rows_are_not_touched(script, tmp_path, capsys):
+    directory = tmp_path / "results" / "lock"
+    directory.mkdir(parents=True)
+    path = directory / "provenance.json"
+    path.write_text(json.dumps(OLD_RECORD, indent=2) + "\n")
+    (directory / "rows.csv").write_text("piece,hope\n1,2\n")
+    for expected in ("converted", "unchanged"):
+        script.main([str(tmp_path)])
+        assert capsys.readouterr().out == f"{expected} {path}\n"
+        assert json.loads(path.read_text()) == NEW_RECORD
+    assert path.read_text() == json.dumps(NEW_RECORD, indent=2) + "\n"
+    assert (directory / "rows.csv").read_text() == "piece,hope\n1,2\n"
+
+
+def test_benchmarks_are_converted(script, tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    path = tmp_path / "benchmarks" / "cpu.json"
+    old = {"sizes": {"fleet_copies": 20}, "ratios": [{"name": "fleet", "sizes": {"copies": 4}}]}
+    path.write_text(json.dumps(old, indent=1) + "\n")
+    script.main([str(tmp_path)])
+    assert json.loads(path.read_text()) == {
+        "sizes": {"batched_replicas": 20},
+        "ratios": [{"name": "batched", "sizes": {"replicas": 4}}],
+    }
+
+
+def test_a_conversion_that_would_change_a_number_writes_nothing(script, tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text('{\n "x": 1\n}\n')
+    with pytest.raises(SystemExit, match="would change a number"):
+        script.migrate(path, lambda record: {"x": 2})
+    assert json.loads(path.read_text()) == {"x": 1}
+
+
+def test_the_committed_files_are_converted(script, tmp_path, capsys):
+    for name in ("results", "benchmarks"):
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("jobs", "*.png")
+        )
+    script.main([str(tmp_path)])
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) > 10 and all(line.startswith("unchanged") for line in printed)
