@@ -10,14 +10,14 @@ import torch
 from killing import is_locked, kill_when, num_rows, wait_until
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
-from gfucb.runs import AgentConfig, Comparison, EnvironmentConfig, compare, run
+from gfucb.runs import BanditAgentConfig, Comparison, ImageBanditConfig, compare, run
 from gfucb.runs.jobs import Job, Progress, run_jobs
 from gfucb.runs.pool import one_thread, run_in_processes
 
 HERE = Path(__file__).parent
 COMPARISON = Comparison(
-    EnvironmentConfig(num_tasks=3, num_actions=4),
-    (AgentConfig(name="gfucb", fit_steps=20), AgentConfig(name="uniform")),
+    ImageBanditConfig(num_tasks=3, num_actions=4),
+    (BanditAgentConfig(name="gfucb", fit_steps=20), BanditAgentConfig(name="uniform")),
     seeds=(0, 1),
     num_rounds=40,
 )

@@ -148,7 +148,7 @@ def subset(setting: Setting) -> list[Ratio]:
 
 
 def catalogue(setting: Setting) -> list[Ratio]:
-    """A decision on action sets that repeat a catalogue for each task, over one on the catalogue."""
+    """A decision on action sets that repeat a catalogue for each task over one on the catalogue."""
     sizes = setting.sizes
     count, items = sizes.catalogue_tasks, sizes.catalogue_items
     agent = GFUCB(count, fit=SHORT_FIT, device=setting.device)

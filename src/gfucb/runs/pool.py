@@ -72,9 +72,9 @@ def one_thread() -> Iterator[None]:
 
 
 def _start_worker(watched: Connection, plugins: Sequence[Path]) -> None:
+    threading.Thread(target=_exit_with_parent, args=(watched,), daemon=True).start()
     torch.set_num_threads(1)
     load_plugins(plugins)
-    threading.Thread(target=_exit_with_parent, args=(watched,), daemon=True).start()
 
 
 def _exit_with_parent(watched: Connection) -> None:
