@@ -96,7 +96,7 @@ def test_the_memory_of_an_agent_is_what_the_formula_says():
     list(play(agent, ImageBandit(load_digits(), num_tasks=4), num_rounds=num_rounds))
     samples, features = 4 * num_rounds, 128
     state = agent.state()
-    weights = sum(t.nbytes for name, t in state.items() if name.startswith("module."))
+    weights = sum(t.nbytes for name, t in state.items() if name.startswith("representation.module."))
     counters = sum(state[name].nbytes for name in ("counters", "monitor", "calibration.counts"))
     expected = samples * (64 + 16) + 8 * 4 * (features**2 + 2 * features) + weights
     assert sum(t.nbytes for t in state.values()) - counters == expected + 8 * samples
@@ -128,13 +128,13 @@ def test_the_command_prints_the_table_and_writes_figures_with_provenance(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--only", "speed"], "unknown measurement 'speed'; the known ones are: catalogue"),
-        (["--device", "abacus"], "device 'abacus' cannot be used"),
+        (["--only", "speed"], "unknown measurement 'speed'; the known ones are: batched"),
+        (["--device", "abacus"], "device 'abacus' is not available"),
         (["--num-tasks", "0"], "num_tasks must be at least 1"),
         (["--early-rounds", "5", "3"], "early_rounds must be (first, last)"),
         (["--literal-iterations", "1"], "between 2 and 200"),
         (["--json", "nowhere/bench.json"], "there is no directory nowhere"),
-        (["--preset", "demo"], "takes no --preset"),
+        (["--preset", "demo"], "Unrecognized options: --preset"),
     ],
 )
 def test_mistakes_get_a_sentence(words, message, tmp_path, monkeypatch, capsys):
