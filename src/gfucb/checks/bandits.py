@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -93,12 +94,12 @@ def _check_refusals(
         (rewards * torch.nan, "NaN rewards"),
         (rewards + torch.inf, "infinite rewards"),
     ]:
-        require_refusal(agent, lambda wrong=wrong: agent.observe(decision, wrong), what)
+        require_refusal(agent, partial(agent.observe, decision, wrong), what)
     for wrong, what in [
         (candidates * torch.nan, "NaN candidates"),
         (candidates[0, 0], "candidates without rows"),
     ]:
-        require_refusal(agent, lambda wrong=wrong: agent.decide(wrong), what)
+        require_refusal(agent, partial(agent.decide, wrong), what)
 
 
 def _check_partial_rounds(agent: BanditAgent, input_shape: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -153,25 +154,13 @@ def _check_refusals(
         (torch.cat([rewards, rewards]), "rewards of the wrong length"),
         (rewards * torch.nan, "NaN rewards"),
     ]:
-        require_refusal(
-            agent,
-            lambda wrong=wrong: agent.observe(stage, decision, wrong, following, ended),
-            what,
-        )
-    for wrong in (-1, agent.horizon):
-        require_refusal(
-            agent,
-            lambda wrong=wrong: agent.observe(wrong, decision, rewards, following, ended),
-            f"transitions of stage {wrong}",
-        )
-        require_refusal(
-            agent,
-            lambda wrong=wrong: agent.decide(wrong, following, decision.tasks),
-            f"candidates of stage {wrong}",
-        )
+        call = partial(agent.observe, stage, decision, wrong, following, ended)
+        require_refusal(agent, call, what)
+    for no_stage in (-1, agent.horizon):
+        call = partial(agent.observe, no_stage, decision, rewards, following, ended)
+        require_refusal(agent, call, f"transitions of stage {no_stage}")
+        decide = partial(agent.decide, no_stage, following, decision.tasks)
+        require_refusal(agent, decide, f"candidates of stage {no_stage}")
     if not bool(ended.all()):
-        require_refusal(
-            agent,
-            lambda: agent.observe(stage, decision, rewards, None, ended),
-            "transitions without next candidates",
-        )
+        call = partial(agent.observe, stage, decision, rewards, None, ended)
+        require_refusal(agent, call, "transitions without next candidates")
