@@ -1,4 +1,4 @@
-"""Fitting: from data to the center of a confidence set, and its radius."""
+"""Estimation: least-squares fits, the centers of confidence sets, and their squared radii."""
 
 from gfucb.estimation.adam import AdamFit
 from gfucb.estimation.alternating import Alternating

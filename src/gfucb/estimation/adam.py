@@ -1,4 +1,4 @@
-"""The paper's fit (section 6.2): module and heads together by Adam, many epochs."""
+"""The fit of section 6.2 of the paper: Adam on module and heads together, for many epochs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from gfucb.core.protocols import LeastSquares
 from gfucb.core.random import global_randomness_from
 from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.models import (
@@ -22,13 +23,16 @@ from gfucb.models.representations import train_on
 
 
 @dataclass(frozen=True)
-class AdamFit:
-    """Adam with lr 1e-3 for 200 epochs, started from the previous fit.
+class AdamFit(LeastSquares):
+    """Adam with learning rate 1e-3 for 200 epochs, from the previous fit.
+
+    Cost: `epochs` passes over the data, forward and backward.
 
     Args:
-        batch_size: samples a step; None takes all data at every step.
-        stop_below: end the fit when the mean squared error of an epoch is below this;
-            None never does.
+        epochs: passes over the data.
+        learning_rate: of Adam.
+        batch_size: samples in a step; None uses all data in every step.
+        stop_below: stop when the mean squared error of an epoch is below this; None never stops.
     """
 
     epochs: int = 200
@@ -48,9 +52,9 @@ class AdamFit:
         if len(data):
             heads = start.heads.clone().requires_grad_()
             self._train(representation, heads, data, start.offset, penalty, generator)
-        # Paper: the heads are the ones Adam arrives at. We replace them by the minimisers on the
-        # representation it found: the set is centered at a least-squares fit by assumption, and
-        # the error Adam leaves in the heads was measured to be as large as the radius.
+        # Paper: the heads are those of Adam. Here they are the minimisers for the representation
+        # that Adam found: the confidence set assumes a least-squares fit as its center, and the
+        # measured error of Adam's heads was as large as the radius.
         return best_on(representation, data, start, penalty)
 
     def _train(
@@ -62,7 +66,7 @@ class AdamFit:
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> None:
-        # Paper: whether Adam keeps its moments from round to round is not said; we reset them.
+        # Paper: it does not say whether Adam keeps its moments between rounds; they are reset.
         module, device = representation.module, heads.device
         optimiser = torch.optim.Adam(
             [*module.parameters(), heads],
@@ -83,8 +87,8 @@ class AdamFit:
                 shorten(heads, penalty.norm_bound)
             total.add_(loss.detach() * len(batch))
 
-        # Batches of one size share a place, so that their step can be replayed.
-        places: dict[int, tuple[Tensor, CudaGraphed]] = {}
+        # Batches of the same size share a buffer, so that a CUDA graph can replay their step.
+        buffers: dict[int, tuple[Tensor, CudaGraphed]] = {}
         with global_randomness_from(generator):
             for _ in range(self.epochs):
                 total.zero_()
@@ -92,12 +96,12 @@ class AdamFit:
                     self.batch_size or len(data)
                 ):
                     train_on(module, len(batch))
-                    if len(batch) not in places:
-                        place = torch.empty_like(batch, device=device)
-                        places[len(batch)] = place, CudaGraphed(partial(step, place), device)
-                    place, repeated = places[len(batch)]
-                    place.copy_(batch)
-                    repeated()
+                    if len(batch) not in buffers:
+                        buffer = torch.empty_like(batch, device=device)
+                        buffers[len(batch)] = buffer, CudaGraphed(partial(step, buffer), device)
+                    buffer, graphed_step = buffers[len(batch)]
+                    buffer.copy_(batch)
+                    graphed_step()
                 if self.stop_below is not None and float(total) <= self.stop_below * len(data):
                     break
         module.eval()

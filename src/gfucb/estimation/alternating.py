@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gfucb.core.protocols import LeastSquares
 from gfucb.estimation.profile import best_on, penalised_error
 from gfucb.models import (
     HeadPenalty,
@@ -19,17 +20,18 @@ from gfucb.models.representations import flat_inputs
 
 
 @dataclass(frozen=True)
-class Alternating:
+class Alternating(LeastSquares):
     """Minimise sum (<w_i, B x> - y)^2 + ridge |B^T W|^2 over B [feature, input] and heads W.
 
-    Both half-steps are exact, so the error never rises; the problem is not convex, so the
-    better of two starts is kept: the previous fit, and the leading directions of the tasks'
-    own ridge solutions. One iteration costs a solve of size (feature_dim input_dim).
+    Both half-steps are exact, so the error never increases. The problem is not convex, so there
+    are two starts, the previous fit and the leading directions of the ridge solutions of the
+    tasks, and the better result is returned. Cost of an iteration: a solve of size
+    feature_dim * input_dim.
     """
 
     iterations: int = 100
     tolerance: float = 1e-10
-    """Stop when an iteration lowers the error by less than this fraction of it."""
+    """Stop when an iteration decreases the error by less than this fraction."""
 
     def __call__(
         self,
@@ -38,7 +40,7 @@ class Alternating:
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> MultiheadFunction:
-        """Descend from both starts and return the better end."""
+        """Minimise from both starts and return the function with the smaller error."""
         statistics = HeadStatistics.of(
             flat_inputs(data.inputs), data.tasks, data.targets - start.offset, data.num_tasks
         )
@@ -47,7 +49,7 @@ class Alternating:
             best_on(representation, data, start, penalty)
             for representation in (LinearRepresentation(spectral), start.representation)
         ]
-        fits = [self._descend(begin, data, statistics, penalty) for begin in starts]
+        fits = [self._descend(function, data, statistics, penalty) for function in starts]
         return min(fits, key=lambda fit: penalised_error(fit, data, penalty))
 
     def _descend(
@@ -60,7 +62,7 @@ class Alternating:
         error = penalised_error(function, data, penalty)
         for _ in range(self.iterations):
             matrix = best_matrix(function.heads, statistics, penalty.ridge)
-            # Orthonormal rows make |B^T W| = |W|: the heads' ridge is then that of the loss.
+            # With orthonormal rows |B^T W| = |W|, so the ridge on heads is that of the loss.
             rows = torch.linalg.qr(matrix.T).Q.T
             better = best_on(LinearRepresentation(rows), data, function, penalty)
             lower = penalised_error(better, data, penalty)
@@ -89,8 +91,8 @@ def best_matrix(heads: Tensor, statistics: HeadStatistics, ridge: float) -> Tens
     system = torch.einsum("tf,tg,tij->figj", heads, heads, statistics.grams + ridge * eye)
     right = torch.einsum("tf,ti->fi", heads, statistics.moments)
     size = feature_dim * num_inputs
-    # Directions no head uses are free; the least-norm solution leaves them at zero.
-    # Only LAPACK has the driver that finds it.
+    # Directions that no head uses are not determined; the least-norm solution sets them to zero.
+    # Only LAPACK has a driver for it.
     solution = torch.linalg.lstsq(
         system.reshape(size, size).cpu(), right.reshape(size, 1).cpu(), driver="gelsd"
     ).solution

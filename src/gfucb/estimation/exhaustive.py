@@ -1,4 +1,4 @@
-"""Exact least squares over a finite class: try them all."""
+"""Exact least squares over a finite class."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import torch
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.protocols import RepresentationClass
+from gfucb.core.protocols import LeastSquares, RepresentationClass
 from gfucb.estimation.profile import best_on, penalised_error
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
 
 
 @dataclass(frozen=True)
-class Exhaustive:
-    """The member whose best heads leave the smallest error; the first of equals. Exact.
+class Exhaustive(LeastSquares):
+    """The member whose best heads have the smallest penalised error; the first of equals. Exact.
 
-    Costs one pass over the data and M solves of size k for each member.
+    Cost: one pass over the data and M solves of size k for each member.
     """
 
     representation_class: RepresentationClass

@@ -1,4 +1,4 @@
-"""Heads eliminated: every fit ends with the best heads for the representation it found."""
+"""The best heads for a representation, and the errors that fits minimise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def best_on(
 
 
 def trainable_copy(start: MultiheadFunction) -> NeuralRepresentation:
-    """The network of `start`, with parameters of its own."""
+    """A copy of the network of `start`."""
     return as_network(start.representation).copy()
 
 
@@ -43,5 +43,5 @@ def squared_error(function: MultiheadFunction, data: MultitaskDataset) -> float:
 def penalised_error(
     function: MultiheadFunction, data: MultitaskDataset, penalty: HeadPenalty
 ) -> float:
-    """squared_error + ridge |heads|^2: what every fit here makes small."""
+    """squared_error + ridge |heads|^2, the objective of all fits."""
     return squared_error(function, data) + penalty.ridge * float(function.heads.square().sum())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.protocols import LeastSquares
 from gfucb.core.random import global_randomness_from
 from gfucb.estimation.fit_plan import FitPlan
 from gfucb.estimation.held_out import ErrorKind, all_targets, head_errors
@@ -31,7 +32,7 @@ Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
 
 @dataclass(frozen=True)
-class VariableProjection:
+class VariableProjection(LeastSquares):
     """Train phi on the error that its best heads leave, with those heads in closed form.
 
     For each task, w = (Phi^T Phi + ridge I)^-1 Phi^T y is a differentiable function of phi, so
