@@ -70,6 +70,7 @@ def test_impossible_settings_are_refused(wrong):
         CalibratedRadius(**({"start": 0.2} | wrong))
 
 
+@pytest.mark.slow
 def test_on_digits_promises_are_kept_as_often_as_asked():
     environment = ImageBandit(load_digits(), num_tasks=10, seed=6001)
     agent = GFUCB(10, seed=6001)

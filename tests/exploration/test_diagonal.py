@@ -19,8 +19,8 @@ def network() -> nn.Module:
     return net
 
 
-def taught(make=gfucb.bandits.neural_ucb, *, samples: int = 9, growth: float = 1.3, **options):
-    """An agent that has seen `samples` rewards, one after the other."""
+def trained(make=gfucb.bandits.neural_ucb, *, samples: int = 9, growth: float = 1.3, **options):
+    """An agent after `samples` rewards, one at a time."""
     fit = gfucb.VariableProjection(steps=2)
     agent = make(3, network(), fit=fit, ridge=RIDGE, refit_growth=growth, **options)
     generator = random_stream(1, "samples")
@@ -46,7 +46,7 @@ def naive_widths(confidence_set, candidates) -> torch.Tensor:
     diagonal = sum(gradient(center, x, task).square() for x, task in pairs)
     num_heads = center.heads.numel()
     weights, heads = diagonal[:-num_heads], diagonal[-num_heads:]
-    # Heads of three tasks: a sample has the coordinates of one.
+    # Each sample has the head of one of the three tasks.
     ratio = weights.mean() / heads.view_as(center.heads).sum(0).mean()
     z = torch.cat([weights + RIDGE * ratio, heads + RIDGE])
     return torch.stack(
@@ -67,14 +67,14 @@ def candidates() -> torch.Tensor:
 
 
 def refreshed(agent) -> gfucb.models.ConfidenceSet:
-    """The set whose statistics of weights are those of the present fit on all data."""
+    """The confidence set with statistics of all data at the current weights."""
     from dataclasses import replace
 
     return replace(agent.confidence_set(candidates()[0]), center_tangents=None)
 
 
 def test_neural_ucb_is_its_formula():
-    confidence_set = refreshed(taught())
+    confidence_set = refreshed(trained())
     choice = gfucb.exploration.DiagonalUCB()(confidence_set, action_sets_of(candidates()))
     widths = naive_widths(confidence_set, candidates())
     means = action_sets_of(candidates()).values_of(confidence_set.center)
@@ -87,10 +87,9 @@ def test_neural_ucb_is_its_formula():
 
 
 def test_samples_of_neural_ts_have_the_mean_and_width_of_neural_ucb():
-    confidence_set = refreshed(taught())
-    action_sets = action_sets_of(
-        candidates()[:, :1]
-    )  # one action: its sample is reported whatever it is
+    confidence_set = refreshed(trained())
+    # With one action its sample is always reported.
+    action_sets = action_sets_of(candidates()[:, :1])
     draws = torch.stack(
         [
             gfucb.exploration.DiagonalSampling(seed)(confidence_set, action_sets).values
@@ -104,26 +103,26 @@ def test_samples_of_neural_ts_have_the_mean_and_width_of_neural_ucb():
     assert ((draws.var(0) / variance - 1).abs() < 5 * (2 / 400) ** 0.5).all()
 
 
-def test_the_learner_keeps_the_diagonal_along():
-    agent = taught(samples=1, growth=1000.0)
-    kept = agent.learner.tangents
+def test_the_learner_updates_the_diagonal():
+    agent = trained(samples=1, growth=1000.0)
+    before = agent.learner.tangents
     x = torch.rand(2, 3, dtype=torch.float64, generator=random_stream(3, "more"))
     center = agent.learner.fit_state(x)[0]
     agent.learn([0, 1], x, [0.1, 0.9])
     pairs = zip(x, (0, 1), strict=True)
-    more = sum(gradient(center, row, task)[: len(kept.squares)].square() for row, task in pairs)
-    torch.testing.assert_close(agent.learner.tangents.squares, kept.squares + more)
+    more = sum(gradient(center, row, task)[: len(before.squares)].square() for row, task in pairs)
+    torch.testing.assert_close(agent.learner.tangents.squares, before.squares + more)
 
 
-def test_a_refit_looks_at_all_data_anew():
-    agent = taught(samples=6, growth=1.0)
+def test_a_refit_recomputes_the_diagonal_of_all_data():
+    agent = trained(samples=6, growth=1.0)
     center, data, _ = agent.learner.fit_state(candidates()[0])
-    anew = DiagonalStatistics.of(center, data.inputs, data.tasks)
-    torch.testing.assert_close(agent.learner.tangents.squares, anew.squares)
+    recomputed = DiagonalStatistics.of(center, data.inputs, data.tasks)
+    torch.testing.assert_close(agent.learner.tangents.squares, recomputed.squares)
 
 
 def test_a_restored_agent_has_the_same_widths():
-    agent, twin = taught(samples=5), taught(samples=0)
+    agent, twin = trained(samples=5), trained(samples=0)
     twin.load_state(agent.state())
     torch.testing.assert_close(twin.learner.tangents.squares, agent.learner.tangents.squares)
     one, other = (a.decide(candidates()).prediction for a in (agent, twin))

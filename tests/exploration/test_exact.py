@@ -20,20 +20,20 @@ def total(choice) -> float:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("squared_radius", RADII)
-def test_the_exact_solver_equals_the_enumeration_of_all_tuples(finite_case, seed, squared_radius):
-    case = finite_case(seed, num_actions=4)
+def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, seed, squared_radius):
+    case = finite_case(seed, num_actions=3)
     confidence_set, action_sets = case.confidence_set(squared_radius), case.action_sets()
     exact = ExactFinite()(confidence_set, action_sets)
-    oracle = Enumerated(ExactFinite())(confidence_set, action_sets)
+    enumerated = Enumerated(ExactFinite())(confidence_set, action_sets)
     assert exact.is_exact
-    assert total(exact) == pytest.approx(total(oracle), rel=1e-9, abs=1e-9)
+    assert total(exact) == pytest.approx(total(enumerated), rel=1e-9, abs=1e-9)
     assert exact.squared_distance == pytest.approx(
         confidence_set.squared_distance(exact.function), rel=1e-8, abs=1e-10
     )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_so_it_does_with_ragged_menus_and_a_task_that_stands_twice(finite_case, seed):
+def test_it_does_with_unavailable_actions_and_several_rows_of_a_task(finite_case, seed):
     case = finite_case(seed, num_actions=3)
     candidates = torch.cat([case.action_sets(7).candidates, case.action_sets(8).candidates[:2]])
     generator = random_stream(seed, "ragged")
@@ -42,14 +42,16 @@ def test_so_it_does_with_ragged_menus_and_a_task_that_stands_twice(finite_case, 
     action_sets = ActionSets(candidates, torch.tensor([0, 1, 2, 3, 1, 1]), available)
     confidence_set = case.confidence_set(1.0)
     exact = ExactFinite()(confidence_set, action_sets)
-    oracle = Enumerated(ExactFinite())(confidence_set, action_sets)
+    enumerated = Enumerated(ExactFinite())(confidence_set, action_sets)
     assert exact.is_exact
     assert bool(available.gather(1, exact.actions[:, None]).all())
-    assert total(exact) == pytest.approx(total(oracle), rel=1e-9)
+    assert total(exact) == pytest.approx(total(enumerated), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_if_the_truth_is_inside_the_optimistic_member_is_inside_and_as_hopeful(finite_case, seed):
+def test_the_selected_member_is_at_least_as_optimistic_as_a_true_function_in_the_set(
+    finite_case, seed
+):
     case = finite_case(seed)
     radius = case.confidence_set(0.0).squared_distance(case.environment.truth) * 1.01
     confidence_set, action_sets = case.confidence_set(radius), case.action_sets()
@@ -62,15 +64,15 @@ def test_if_the_truth_is_inside_the_optimistic_member_is_inside_and_as_hopeful(f
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("solver", [ExactFinite(), LastLayer(), Greedy()])
-def test_solvers_keep_their_contract(finite_case, seed, solver):
+@pytest.mark.parametrize("selector", [ExactFinite(), LastLayer(), Greedy()])
+def test_selectors_pass_the_check(finite_case, seed, selector):
     case = finite_case(seed)
     cases = [(case.confidence_set(r), case.action_sets(i)) for i, r in enumerate(RADII, start=50)]
-    check_action_selector(solver, cases)
+    check_action_selector(selector, cases)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_hope_grows_with_the_radius_and_the_last_layer_hopes_for_less(finite_case, seed):
+def test_values_increase_with_the_radius_and_those_of_the_last_layer_are_smaller(finite_case, seed):
     case, action_sets = finite_case(seed), finite_case(seed).action_sets()
     exact = [total(ExactFinite()(case.confidence_set(r), action_sets)) for r in RADII]
     layer = [total(LastLayer()(case.confidence_set(r), action_sets)) for r in RADII]
@@ -80,17 +82,17 @@ def test_hope_grows_with_the_radius_and_the_last_layer_hopes_for_less(finite_cas
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_at_radius_zero_every_solver_is_greedy(finite_case, seed):
+def test_at_radius_zero_all_selectors_are_greedy(finite_case, seed):
     case = finite_case(seed)
     point, action_sets = case.confidence_set(0.0), case.action_sets()
     greedy = Greedy()(point, action_sets)
-    for solver in (ExactFinite(), LastLayer(), LastLayer(joint=False)):
-        choice = solver(point, action_sets)
+    for selector in (ExactFinite(), LastLayer(), LastLayer(joint=False)):
+        choice = selector(point, action_sets)
         assert torch.equal(choice.actions, greedy.actions)
         torch.testing.assert_close(choice.values, greedy.values)
 
 
-def test_separate_hopes_are_the_ucb_of_each_entry_alone(finite_case):
+def test_separate_radii_give_the_upper_confidence_bound_of_each_row(finite_case):
     case = finite_case(0)
     confidence_set, action_sets = case.confidence_set(2.0), case.action_sets()
     choice = LastLayer(joint=False)(confidence_set, action_sets)
@@ -106,10 +108,13 @@ def test_relabelling_the_tasks_relabels_the_choice(finite_case):
     case = finite_case(1)
     action_sets, confidence_set = case.action_sets(), case.confidence_set(1.0)
     order = torch.tensor([2, 0, 3, 1])
-    turned = ActionSets(
+    relabelled = ActionSets(
         action_sets.candidates[order], action_sets.tasks[order], action_sets.available[order]
     )
-    one, other = ExactFinite()(confidence_set, action_sets), ExactFinite()(confidence_set, turned)
+    one, other = (
+        ExactFinite()(confidence_set, action_sets),
+        ExactFinite()(confidence_set, relabelled),
+    )
     assert torch.equal(one.actions[order], other.actions)
     torch.testing.assert_close(one.values[order], other.values)
 
@@ -125,7 +130,7 @@ def test_norm_bounded_heads_stay_inside_both_constraints(finite_case):
     assert total(choice) < total(free)
 
 
-def test_a_task_that_stands_too_often_is_answered_but_not_called_exact(finite_case):
+def test_a_task_with_many_rows_has_a_selection_that_is_not_exact(finite_case):
     case = finite_case(0)
     candidates = torch.cat([case.action_sets(i).candidates[:1] for i in range(7)])
     action_sets = ActionSets(
@@ -142,7 +147,7 @@ def test_enumeration_refuses_more_than_ten_thousand_tuples(finite_case):
         Enumerated(Greedy())(case.confidence_set(1.0), case.action_sets())
 
 
-def test_exact_optimism_says_what_it_needs(finite_case):
+def test_exact_optimism_refuses_a_set_without_members(finite_case):
     case = finite_case(0)
     with pytest.raises(InvalidInputError, match="members"):
         ExactFinite()(case.confidence_set(1.0, members=None), case.action_sets())

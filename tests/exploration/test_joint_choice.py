@@ -34,7 +34,7 @@ def value_of(means, widths, squared_radius, options):
     missing=st.booleans(),
     rounded=st.booleans(),
 )
-def test_the_joint_choice_equals_trying_every_tuple(
+def test_the_joint_choice_equals_brute_force(
     seed, groups, options, squared_radius, missing, rounded
 ):
     rng = np.random.default_rng(seed)
@@ -54,7 +54,7 @@ def test_the_joint_choice_equals_trying_every_tuple(
     assert reached == pytest.approx(choice.value, rel=1e-12, abs=1e-12)
 
 
-def test_separate_choices_are_not_the_joint_one():
+def test_separate_choices_differ_from_the_joint_choice():
     """Two groups that both explore share one radius, so the second adds a smaller bonus."""
     means = np.array([[1.0, 0.0]] * 2)
     widths = np.array([[0.0, 1.2]] * 2)

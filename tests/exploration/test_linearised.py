@@ -1,4 +1,4 @@
-"""Optimism that sees the weights, against exact answers, enumeration and the network itself."""
+"""Linearised optimism against exact solutions, enumeration and the network itself."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def case(
     actions: int = 4,
     squared_radius: float = 0.3,
 ) -> tuple[ConfidenceSet, ActionSets]:
-    """Random data, a fit of the heads on `module`, and a action_sets."""
+    """Random data, a fit of the heads on `module`, and action sets."""
     dim, generator = 4, random_stream(seed, "case")
     if module is None:
         with global_randomness_from(random_stream(seed, "module")):
@@ -61,12 +61,12 @@ def case(
     return ConfidenceSet(center, data, squared_radius, ridge=ridge), action_sets
 
 
-@pytest.mark.parametrize("solver", [Linearised(WHOLE), Linearised(), Certified()])
+@pytest.mark.parametrize("selector", [Linearised(WHOLE), Linearised(), Certified()])
 @pytest.mark.parametrize("seed", range(3))
-def test_without_weights_the_answer_is_exact(solver, seed):
-    """A frozen representation: what is left is the ellipsoid of heads, solved exactly."""
+def test_without_weights_the_selection_is_exact(selector, seed):
+    """With a frozen representation only the ellipsoid of heads remains, which is solved exactly."""
     confidence_set, action_sets = case(seed, nn.Flatten())
-    exact, found = LastLayer()(confidence_set, action_sets), solver(confidence_set, action_sets)
+    exact, found = LastLayer()(confidence_set, action_sets), selector(confidence_set, action_sets)
     assert torch.equal(found.actions, exact.actions)
     torch.testing.assert_close(found.values, exact.values)
 
@@ -103,7 +103,7 @@ def test_the_joint_choice_is_the_best_of_all_tuples(seed):
 
 
 @pytest.mark.parametrize("repeated", [False, True], ids=["distinct tasks", "a task twice"])
-def test_coordinate_ascent_comes_close_to_the_listing(repeated):
+def test_coordinate_ascent_is_close_to_the_exact_choice(repeated):
     shares = []
     for seed in range(30):
         generator = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def test_coordinate_ascent_comes_close_to_the_listing(repeated):
     assert np.mean(shares) > 0.97
 
 
-def test_hopes_add_up_to_the_joint_bonus_and_split_into_head_and_representation():
+def test_bonuses_sum_to_the_joint_bonus_and_split_into_head_and_representation():
     confidence_set, action_sets = case(0)
     choice = Linearised(WHOLE)(confidence_set, action_sets)
     tangent = Tangent.at(confidence_set, action_sets, WHOLE, 10.0)
@@ -136,28 +136,30 @@ def test_hopes_add_up_to_the_joint_bonus_and_split_into_head_and_representation(
     torch.testing.assert_close(split, heads.prediction.variance)
 
 
-def test_a_short_step_of_the_network_does_what_the_tangent_says():
+def test_a_short_step_of_the_network_agrees_with_its_linearisation():
     confidence_set, action_sets = case(1, squared_radius=1e-8)
     choice = Linearised(WHOLE)(confidence_set, action_sets)
     member = Certified(WHOLE)(confidence_set, action_sets.restricted_to(choice.actions))
     gain = choice.values - choice.prediction.mean
     found = member.values - choice.prediction.mean
-    # The network may go a little farther: its own set has no ridge on the weights.
+    # The step of the network can be longer, because its set has no ridge on the weights.
     assert 0.99 < float(found.sum() / gain.sum()) < 1.2
 
 
 @pytest.mark.parametrize("weight_ridge", [0.1, 1.0, 10.0, 1000.0])
-def test_more_trust_in_the_weights_means_less_hope_down_to_that_of_the_heads(weight_ridge):
+def test_a_larger_ridge_on_the_weights_decreases_the_bonus_to_that_of_the_heads(weight_ridge):
     confidence_set, action_sets = case(2)
-    bonus_scale = float(Linearised(WHOLE, weight_ridge)(confidence_set, action_sets).values.sum())
-    more = float(Linearised(WHOLE, weight_ridge * 10)(confidence_set, action_sets).values.sum())
+    total = float(Linearised(WHOLE, weight_ridge)(confidence_set, action_sets).values.sum())
+    larger_ridge = float(
+        Linearised(WHOLE, weight_ridge * 10)(confidence_set, action_sets).values.sum()
+    )
     heads = float(LastLayer()(confidence_set, action_sets).values.sum())
-    assert bonus_scale > more > heads
+    assert total > larger_ridge > heads
     if weight_ridge == 1000.0:
-        assert more == pytest.approx(heads, rel=1e-2)
+        assert larger_ridge == pytest.approx(heads, rel=1e-2)
 
 
-def test_the_gradient_itself_is_never_better_than_the_best_direction():
+def test_the_gradient_is_never_better_than_the_best_direction():
     for seed in range(4):
         confidence_set, action_sets = case(seed)
         tangent = Tangent.at(confidence_set, action_sets, WHOLE, 10.0)
@@ -168,7 +170,7 @@ def test_the_gradient_itself_is_never_better_than_the_best_direction():
         torch.testing.assert_close(choice.values, values.amax(1))
 
 
-def test_certified_members_are_members_and_no_less_hopeful_than_heads():
+def test_certified_functions_are_members_and_at_least_as_optimistic_as_heads():
     cases = [case(seed, squared_radius=r) for seed in range(4) for r in (0.01, 0.3, 3.0)]
     check_action_selector(Certified(WHOLE), cases)
     check_action_selector(Certified(WeightSketch(8)), cases)
@@ -181,19 +183,19 @@ def test_certified_members_are_members_and_no_less_hopeful_than_heads():
     assert better > len(cases) / 2
 
 
-def test_certified_respects_a_norm_bound_and_a_radius_of_zero():
+def test_certified_satisfies_a_norm_bound_and_a_radius_of_zero():
     confidence_set, action_sets = case(0)
     norm = float(confidence_set.center.heads.norm(dim=-1).max())
     bounded = replace(confidence_set, head_norm_bound=1.05 * norm)
     found = Certified(WHOLE)(bounded, action_sets)
     assert bounded.contains(found.function)
-    certain = replace(confidence_set, squared_radius=0.0)
-    greedy = Greedy()(certain, action_sets)
-    torch.testing.assert_close(Certified(WHOLE)(certain, action_sets).values, greedy.values)
+    point = replace(confidence_set, squared_radius=0.0)
+    greedy = Greedy()(point, action_sets)
+    torch.testing.assert_close(Certified(WHOLE)(point, action_sets).values, greedy.values)
 
 
-def on_waves(tasks: torch.Tensor) -> tuple[ConfidenceSet, ActionSets]:
-    """The default network after a sample of each of `tasks`, and a action_sets for the first two."""
+def default_network_case(tasks: torch.Tensor) -> tuple[ConfidenceSet, ActionSets]:
+    """The default network after one sample of each of `tasks`, and rows for the first two."""
     agent = GFUCB(int(tasks.max()) + 1, seed=0, fit=VariableProjection(steps=0))
     draws = random_stream(0, "random Fourier features")
     inputs, rewards = torch.rand(200, 6, generator=draws), torch.rand(200, generator=draws)
@@ -203,9 +205,9 @@ def on_waves(tasks: torch.Tensor) -> tuple[ConfidenceSet, ActionSets]:
     return agent.confidence_set(inputs[:1]), action_sets
 
 
-def test_tasks_of_one_sample_say_nothing_of_the_weights():
-    """Their values are the squared lengths of random Fourier features, which no weight moves: only rounding does."""
-    confidence_set, action_sets = on_waves(torch.arange(10))
+def test_tasks_with_one_sample_contain_no_information_about_the_weights():
+    """Random Fourier features have a constant length, so no weight changes their values."""
+    confidence_set, action_sets = default_network_case(torch.arange(10))
     for joint in (True, False):
         found, heads = Linearised(joint=joint), LastLayer(joint=joint)
         torch.testing.assert_close(
@@ -218,10 +220,10 @@ def test_tasks_of_one_sample_say_nothing_of_the_weights():
     )
 
 
-def test_tasks_of_one_sample_do_not_change_what_is_typical():
+def test_tasks_with_one_sample_do_not_change_the_unit_of_the_weight_ridge():
     twice, many = torch.tensor([0, 1, 0, 1]), torch.arange(2, 198)
-    few, action_sets = on_waves(twice)
-    with_others, _ = on_waves(torch.cat([twice, many]))
+    few, action_sets = default_network_case(twice)
+    with_others, _ = default_network_case(torch.cat([twice, many]))
     ridges = [
         Tangent.at(around, action_sets, WeightSketch(), 10.0).arrowhead.weight_ridge
         for around in (few, with_others)
@@ -229,36 +231,37 @@ def test_tasks_of_one_sample_do_not_change_what_is_typical():
     assert ridges[1] == pytest.approx(ridges[0])
 
 
-@pytest.mark.parametrize("solver", [Linearised(), GradientBonus(), Certified()])
-def test_they_need_a_network(solver):
+@pytest.mark.parametrize("selector", [Linearised(), GradientBonus(), Certified()])
+def test_other_representations_than_networks_are_refused(selector):
     confidence_set, action_sets = case(0, nn.Flatten())
     center = replace(confidence_set.center, representation=IdentityRepresentation())
     with pytest.raises(InvalidInputError, match="NeuralRepresentation"):
-        solver(replace(confidence_set, center=center), action_sets)
+        selector(replace(confidence_set, center=center), action_sets)
 
 
-@pytest.mark.parametrize("solver", [Linearised(WeightSketch(16)), GradientBonus(), Certified()])
-def test_agents_keep_their_contract_with_them(solver):
-    check_bandit_agent(lambda: GFUCB(3, seed=0, action_selector=solver))
+@pytest.mark.parametrize("selector", [Linearised(WeightSketch(16)), GradientBonus(), Certified()])
+def test_agents_with_these_selectors_pass_the_check(selector):
+    check_bandit_agent(lambda: GFUCB(3, seed=0, action_selector=selector))
 
 
-def test_the_learner_keeps_the_statistics_of_the_weights_up_to_date():
+def test_the_learner_updates_the_statistics_of_the_weights():
     agent = GFUCB(2, seed=0, action_selector=Linearised(WeightSketch(16)), refit_growth=2.0)
     generator = random_stream(0, "x")
     for _ in range(25):
         action_sets = torch.rand(2, 3, 5, generator=generator)
         agent.observe(agent.decide(action_sets), torch.rand(2, generator=generator))
-        kept = agent.confidence_set(action_sets[0])
-        if agent.learner._samples_at_fit == len(kept.data):  # just refitted: nothing is stale
-            anew = replace(kept, center_tangents=None).arrowhead(WeightSketch(16), 10.0)
+        current = agent.confidence_set(action_sets[0])
+        if agent.learner._samples_at_fit == len(current.data):  # just refitted
+            recomputed = replace(current, center_tangents=None).arrowhead(WeightSketch(16), 10.0)
             torch.testing.assert_close(
-                kept.arrowhead(WeightSketch(16), 10.0).shared_factor, anew.shared_factor
+                current.arrowhead(WeightSketch(16), 10.0).shared_factor, recomputed.shared_factor
             )
     assert agent.learner.tangents is not None
     assert 0 < agent.diagnostics()["representation_share"] < 1
 
 
-def test_over_many_decisions_on_digits_no_member_leaves_its_set():
+@pytest.mark.slow
+def test_on_digits_no_certified_function_is_outside_its_set():
     environment = ImageBandit(load_digits(), num_tasks=10, num_actions=5, seed=7)
     agent = GFUCB(10, seed=7, action_selector=Certified(), fit=VariableProjection(steps=10))
     rows = list(play(agent, environment, num_rounds=20))
