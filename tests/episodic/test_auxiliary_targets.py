@@ -1,4 +1,4 @@
-"""What representations learn from besides values: rewards, next observations, further heads."""
+"""Auxiliary targets of representations, and fits that start from the initial weights."""
 
 import copy
 from dataclasses import replace
@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from gfucb.core.records import Transitions
 from gfucb.episodic.auxiliary_targets import AuxiliaryTargets
-from gfucb.episodic.buffer import StageBuffer, Transitions
-from gfucb.episodic.stage_fit import FitSettings, StageFit
+from gfucb.episodic.buffer import StageBuffer
+from gfucb.episodic.fit_settings import FitSettings
+from gfucb.episodic.stage_fit import StageFit
 from gfucb.models import (
     HeadPenalty,
     MultitaskDataset,
@@ -20,86 +22,90 @@ from gfucb.models import (
 from gfucb.models.nn.actionwise import StraightThroughOneHot
 
 
-def memory_of(inputs, rewards, following=None, ended=None) -> StageBuffer:
-    """One task; observations [n, x] are seen as one action's input."""
-    memory = StageBuffer(1)
+def buffer_of(inputs, rewards, following=None, ended=None) -> StageBuffer:
+    """A buffer of one task; observations [n, x] are the inputs of one action."""
+    buffer = StageBuffer(1)
     count = len(inputs)
     over = np.zeros(count, dtype=bool) if ended is None else np.array(ended)
-    places = None if following is None else np.asarray(following)[:, None]
-    if places is None:
+    candidates = None if following is None else np.asarray(following)[:, None]
+    if candidates is None:
         over[:] = True
-    memory.append(
-        Transitions([0] * count, np.asarray(inputs), np.array(rewards, dtype=float), over, places)
+    buffer.append(
+        Transitions(
+            [0] * count, np.asarray(inputs), np.array(rewards, dtype=float), over, candidates
+        )
     )
-    return memory
+    return buffer
 
 
-def test_a_rare_large_reward_is_no_louder_than_a_small_one():
-    memory = memory_of(np.eye(100), [0.0] * 89 + [0.1] * 10 + [1.0])
-    told = AuxiliaryTargets.of([memory], 2, 3.0)(memory)[:, 0]
-    nothing, small, large = told[0], told[90], told[99]
+def test_a_rare_large_reward_weighs_no_more_than_a_small_one():
+    buffer = buffer_of(np.eye(100), [0.0] * 89 + [0.1] * 10 + [1.0])
+    targets = AuxiliaryTargets.of([buffer], 2, 3.0)(buffer)[:, 0]
+    nothing, small, large = targets[0], targets[90], targets[99]
     assert nothing < small < large < nothing + 1.2 * (small - nothing)
-    np.testing.assert_allclose([told.mean(), told.std()], [0, 3.0], atol=1e-12)
-    thousandfold = memory_of(np.eye(100), [0.0] * 89 + [100.0] * 10 + [1000.0])
+    np.testing.assert_allclose([targets.mean(), targets.std()], [0, 3.0], atol=1e-12)
+    thousandfold = buffer_of(np.eye(100), [0.0] * 89 + [100.0] * 10 + [1000.0])
     again = AuxiliaryTargets.of([thousandfold], 2, 3.0)(thousandfold)[:, 0]
-    np.testing.assert_allclose(again, told)
+    np.testing.assert_allclose(again, targets)
 
 
-def test_rewards_that_do_not_vary_say_nothing():
-    memory = memory_of(np.eye(3), [0.5, 0.5, 0.5])
-    assert not AuxiliaryTargets.of([memory], 2, 3.0)(memory).any()
+def test_constant_rewards_give_zero_targets():
+    buffer = buffer_of(np.eye(3), [0.5, 0.5, 0.5])
+    assert not AuxiliaryTargets.of([buffer], 2, 3.0)(buffer).any()
 
 
-def test_noise_of_a_stage_that_leads_to_one_state_stays_quiet_beside_news_of_another():
+def test_noise_weighs_less_than_differences_between_states():
     generator = np.random.default_rng(0)
     noise = 0.01 * generator.normal(size=(40, 3))
     side = np.sign(generator.normal(size=(40, 1))) * np.array([[1.0, 1.0, 0.0]])
-    quiet = memory_of(generator.normal(size=(40, 3)), np.zeros(40), noise)
-    loud = memory_of(generator.normal(size=(40, 3)), np.zeros(40), side + noise)
-    further = AuxiliaryTargets.of([quiet, loud], 2, 3.0)
-    assert further(loud)[:, 1].std() > 20 * further(quiet)[:, 1:].std()
-    # What both states share lies in the first direction: that along which they differ.
-    first = further.directions[:, 0] / np.linalg.norm(further.directions[:, 0])
+    noisy = buffer_of(generator.normal(size=(40, 3)), np.zeros(40), noise)
+    informative = buffer_of(generator.normal(size=(40, 3)), np.zeros(40), side + noise)
+    auxiliary = AuxiliaryTargets.of([noisy, informative], 2, 3.0)
+    assert auxiliary(informative)[:, 1].std() > 20 * auxiliary(noisy)[:, 1:].std()
+    # The first direction is that along which the two states differ.
+    first = auxiliary.directions[:, 0] / np.linalg.norm(auxiliary.directions[:, 0])
     assert abs(first @ np.array([1.0, 1.0, 0.0]) / np.sqrt(2)) > 0.99
 
 
-def test_samples_of_one_input_are_averaged_and_ended_ones_see_nothing():
+def test_targets_are_means_over_samples_and_zero_after_the_end():
     inputs = np.array([[1.0], [1.0], [2.0]])
     following = np.array([[0.0], [4.0], [8.0]])
-    memory = memory_of(inputs, [0.0, 1.0, 1.0], following, ended=[False, False, True])
-    further = AuxiliaryTargets.of([memory], 1, 3.0)
-    told = further(memory)
-    assert told.shape == (2, 2)
-    np.testing.assert_allclose(told[0, 1], 0, atol=1e-12)  # the mean of what followed is the center
-    assert told[1, 1] == 0
-    assert told[1, 0] > told[0, 0]
+    buffer = buffer_of(inputs, [0.0, 1.0, 1.0], following, ended=[False, False, True])
+    auxiliary = AuxiliaryTargets.of([buffer], 1, 3.0)
+    targets = auxiliary(buffer)
+    assert targets.shape == (2, 2)
+    np.testing.assert_allclose(
+        targets[0, 1], 0, atol=1e-12
+    )  # the mean next observation is the center
+    assert targets[1, 1] == 0
+    assert targets[1, 0] > targets[0, 0]
 
 
-def test_further_targets_are_a_value_beside_the_data():
+def test_auxiliary_targets_do_not_change_the_data():
     data = MultitaskDataset(1, torch.Size([1]), torch.float64)
     data.append(torch.tensor([0]), torch.ones(1, 1), torch.ones(1))
-    told = data.with_auxiliary_targets(torch.ones(1, 3))
-    assert data.auxiliary_targets is None and told.auxiliary_targets is not None
-    assert len(told) == 1 and torch.equal(told.targets, data.targets)
+    targets = data.with_auxiliary_targets(torch.ones(1, 3))
+    assert data.auxiliary_targets is None and targets.auxiliary_targets is not None
+    assert len(targets) == 1 and torch.equal(targets.targets, data.targets)
 
 
-def test_a_guess_is_soft_in_a_fit_and_one_hot_in_use():
-    guess, logits = StraightThroughOneHot(), torch.tensor([[0.1, 0.3, 0.2], [2.0, 0.0, 0.0]])
-    torch.testing.assert_close(guess.train()(logits), logits.softmax(-1))
+def test_straight_through_one_hot_is_soft_in_training_only():
+    layer, logits = StraightThroughOneHot(), torch.tensor([[0.1, 0.3, 0.2], [2.0, 0.0, 0.0]])
+    torch.testing.assert_close(layer.train()(logits), logits.softmax(-1))
     expected = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    torch.testing.assert_close(guess.eval()(logits), expected)
+    torch.testing.assert_close(layer.eval()(logits), expected)
 
 
-def test_a_fit_begun_anew_is_taken_only_if_it_errs_less_on_samples_held_out():
+def test_a_cold_fit_is_used_only_if_its_held_out_error_is_smaller():
     module = nn.Linear(2, 2, bias=False)
     with torch.no_grad():
         module.weight.copy_(torch.eye(2))
 
     def broken(data, start, penalty, generator):
-        """A fit whose luck was bad: it tells nothing apart."""
-        blind = copy.deepcopy(module)
-        nn.init.zeros_(blind.weight)
-        return replace(start, representation=NeuralRepresentation(blind))
+        """A failed fit: all features are zero."""
+        zero_module = copy.deepcopy(module)
+        nn.init.zeros_(zero_module.weight)
+        return replace(start, representation=NeuralRepresentation(zero_module))
 
     inputs = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
     data = MultitaskDataset(1, torch.Size([2]), torch.float32)
@@ -112,7 +118,7 @@ def test_a_fit_begun_anew_is_taken_only_if_it_errs_less_on_samples_held_out():
         offset=0.0,
         refit_growth=1.0,
     )
-    taken = StageFit(settings, 0).fitted(data, inputs)
-    assert not features_of(taken, inputs).any()
-    kept = StageFit(replace(settings, warm_start=False), 0).fitted(data, inputs)
-    torch.testing.assert_close(features_of(kept, inputs), inputs.double())
+    warm = StageFit(settings, 0).fit(data, inputs)
+    assert not features_of(warm, inputs).any()
+    cold = StageFit(replace(settings, warm_start=False), 0).fit(data, inputs)
+    torch.testing.assert_close(features_of(cold, inputs), inputs.double())

@@ -16,6 +16,8 @@ from torch import Tensor
 from gfucb.core.records import ActionSets, BanditRound, Decision, Outcome, Row, Selection
 
 if TYPE_CHECKING:
+    from gfucb.episodic.buffer import StageBuffer
+    from gfucb.episodic.stage_plan import StagePlan
     from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
     from gfucb.models.diagonal_gram import GradientSquares
     from gfucb.models.gradients import WeightSketch
@@ -254,6 +256,27 @@ class EpisodicEnvironment(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
+
+
+class Backup(Protocol):
+    """A variant of Algorithm 2: which values stage h + 1 passes to stage h, how actions follow."""
+
+    def is_markov(self, num_tasks: int) -> bool:
+        """Whether, between plans, an action depends on its own row and stage alone."""
+
+    def prepare(self, plan: StagePlan, generator: torch.Generator) -> StagePlan:
+        """Return the plan of a stage with all that the methods below need."""
+
+    def start_episode(
+        self, plans: list[StagePlan], buffers: Sequence[StageBuffer], action_sets: ActionSets
+    ) -> list[StagePlan]:
+        """Return the plans of an episode with these first observations, [stage]."""
+
+    def action_values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Return the values that the previous stage uses, not clipped: [n, *input], [n] -> [n]."""
+
+    def select(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
+        """Return actions and their optimistic values, not clipped: both [row]."""
 
 
 class EpisodicAgent(Protocol):

@@ -2,12 +2,12 @@
 
 from gfucb.episodic.baselines import (
     EpisodicEpsilonGreedy,
-    IndependentEpisodicAgents,
     fitted_q,
     lsvi_ucb,
     randomised_lsvi,
 )
 from gfucb.episodic.gfucb import EpisodicGFUCB
+from gfucb.episodic.independent import IndependentEpisodicAgents
 from gfucb.episodic.lsvi import LSVIUCB
 from gfucb.episodic.ucbvi import UCBVI
 

@@ -1,7 +1,7 @@
-"""What else a representation is to predict: ranks of rewards, directions of next observations.
+"""Auxiliary targets of a representation: ranks of rewards, directions of next observations.
 
-In a linear MDP the expectation of *any* function of what follows is linear in phi, so each such
-function teaches phi, long before values do.
+In a linear MDP the expectation of *any* function of the reward and the next observation is linear
+in phi. Such functions are therefore valid targets for phi, and informative before values are.
 """
 
 from __future__ import annotations
@@ -10,28 +10,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gfucb.episodic.buffer import Floats, StageBuffer
+from gfucb.episodic.buffer import StageBuffer
+from gfucb.episodic.distinct_rows import Floats
 
-# What varies less than this says nothing.
+# Lower bound of the spread of inputs, against division by zero.
 SMALLEST_SPREAD = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class AuxiliaryTargets:
-    """How rewards and next observations are put on scales of their own.
+    """The scales on which rewards and next observations become targets.
 
-    All stages that share a representation share the scales: where only one state was ever entered,
-    the next observation is noise, and a scale of its own would make it as loud as news.
+    All stages that share a representation share the scales. A stage that leads to one latent state
+    only has next observations that differ by noise; with a scale of its own, that noise would
+    weigh as much as the differences between states in other stages.
 
-    Rewards are replaced by their ranks among all: a rare large one says no more than a small one.
+    Rewards are replaced by their ranks among all rewards, so that a rare large reward weighs no
+    more than a small one.
 
     Attributes:
         center: the mean next observation, [observation].
         directions: principal directions of next observations, scaled, [observation, target].
         rewards: distinct rewards in increasing order, [reward].
-        ranks: what each of them counts as, of mean 0 and standard deviation `reward_weight`; all
-            0 if rewards do not vary: [reward].
+        ranks: the target of each of them, of mean 0 and standard deviation `reward_weight`; all 0
+            if rewards do not vary: [reward].
     """
 
     center: Floats
@@ -43,42 +47,43 @@ class AuxiliaryTargets:
     def of(
         cls, buffers: Sequence[StageBuffer], num_directions: int, reward_weight: float
     ) -> AuxiliaryTargets:
-        """The scales for what these stages have seen; at most `num_directions` directions.
+        """The scales for the transitions of these stages, with at most `num_directions` directions.
 
-        Next observations (the inputs of their first actions) are measured in units of the
-        spread of all inputs played.
+        Next observations (the inputs of their first actions) are measured in units of the spread
+        of all inputs.
         """
-        rewards, ranks = _ranks(np.concatenate([memory.rewards for memory in buffers]))
+        rewards, ranks = _ranks(np.concatenate([buffer.rewards for buffer in buffers]))
         ranks = reward_weight * ranks
-        entered = [_observations(memory) for memory in buffers if len(memory.places)]
-        if not entered:
+        followed = [buffer for buffer in buffers if len(buffer.next_observations)]
+        if not followed:
             return cls(np.zeros(0), np.zeros((0, 0)), rewards, ranks)
-        places = np.concatenate(entered)
-        followed = [memory for memory in buffers if len(memory.places)]
-        counts = np.concatenate(
-            [np.bincount(m.entered[m.entered >= 0], minlength=len(m.places)) for m in followed]
-        )
-        center = counts @ places / counts.sum()
-        distinct = np.unique(places, axis=0)
+        observations = np.concatenate([_observations(buffer) for buffer in followed])
+        counts = np.concatenate([_next_counts(buffer) for buffer in followed])
+        center = counts @ observations / counts.sum()
+        distinct = np.unique(observations, axis=0)
         _, _, principal = np.linalg.svd(distinct - distinct.mean(axis=0), full_matrices=False)
         inputs = np.concatenate(
-            [memory.inputs.arrays()[0].reshape(len(memory.inputs), -1) for memory in buffers]
+            [buffer.inputs.arrays()[0].reshape(len(buffer.inputs), -1) for buffer in buffers]
         )
-        unit = max(float(np.sqrt(inputs.var(axis=0).sum())), SMALLEST_SPREAD)
-        directions = principal[:num_directions].T / unit
+        spread = max(float(np.sqrt(inputs.var(axis=0).sum())), SMALLEST_SPREAD)
+        directions = principal[:num_directions].T / spread
         return cls(center, directions, rewards, ranks)
 
-    def __call__(self, memory: StageBuffer) -> Floats:
-        """Means over the samples of every input: [input, 1 + target]; after the end, nothing."""
-        columns = [self.ranks[np.searchsorted(self.rewards, memory.rewards)]]
-        if len(memory.places):
-            seen = (_observations(memory) - self.center) @ self.directions
-            columns += [column for column in np.vstack([seen, 0 * seen[:1]])[memory.entered].T]
+    def __call__(self, buffer: StageBuffer) -> Floats:
+        """The targets of every input, means over its samples: [input, 1 + target].
+
+        Where an episode ended, the targets of the next observation are 0.
+        """
+        columns = [self.ranks[np.searchsorted(self.rewards, buffer.rewards)]]
+        if len(buffer.next_observations):
+            scaled = (_observations(buffer) - self.center) @ self.directions
+            # The index -1 of an ended episode selects the row of zeros.
+            columns += list(np.vstack([scaled, 0 * scaled[:1]])[buffer.next_indices].T)
         else:
-            columns += [np.zeros(len(memory)) for _ in self.directions.T]
-        played, size = memory.played, len(memory.inputs)
-        counts = np.bincount(played, minlength=size)
-        sums = [np.bincount(played, weights=column, minlength=size) for column in columns]
+            columns += [np.zeros(len(buffer)) for _ in self.directions.T]
+        indices, size = buffer.input_indices, len(buffer.inputs)
+        counts = np.bincount(indices, minlength=size)
+        sums = [np.bincount(indices, weights=column, minlength=size) for column in columns]
         return np.asarray(np.stack(sums, axis=1) / counts[:, None])
 
 
@@ -90,7 +95,13 @@ def _ranks(rewards: Floats) -> tuple[Floats, Floats]:
     return distinct, ranks / spread if len(distinct) > 1 else ranks
 
 
-def _observations(memory: StageBuffer) -> Floats:
-    """What was entered, seen as the inputs of first actions: [place, observation]."""
-    places, _ = memory.places.arrays()
-    return places[:, 0].reshape(len(places), -1)
+def _observations(buffer: StageBuffer) -> Floats:
+    """Next observations as the inputs of their first actions: [next_observation, observation]."""
+    candidates, _ = buffer.next_observations.arrays()
+    return candidates[:, 0].reshape(len(candidates), -1)
+
+
+def _next_counts(buffer: StageBuffer) -> NDArray[np.int64]:
+    """How often each next observation followed, [next_observation]."""
+    indices = buffer.next_indices
+    return np.bincount(indices[indices >= 0], minlength=len(buffer.next_observations))

@@ -1,169 +1,59 @@
-"""What is handed from stage h + 1 to stage h, and how a stage is played: the seam of Algorithm 2.
+"""Variants of Algorithm 2: which values stage h + 1 passes to stage h, and how actions follow.
 
-literal      V_{h+1} = max_a fit,            played with line 9; as printed, and not optimistic
-pointwise    V_{h+1} = max_a upper value,    played greedily; optimistic in linear MDPs
-joint        one member a stage, chosen together for the first states; optimistic with low IBE
-randomised   V_{h+1} = max_a perturbed fit,  played greedily; optimistic often enough
+pointwise    V_{h+1} = max_a upper value,    greedy actions; optimistic in linear MDPs
+literal      V_{h+1} = max_a fit,            actions by line 9; as printed, and not optimistic
+joint        one member per stage, selected together for the first states (`joint_backup`)
+randomised   V_{h+1} = max_a perturbed fit,  greedy actions; optimistic with constant probability
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets
-from gfucb.episodic.finite_stage import MemberFeatures
-from gfucb.models import (
-    ConfidenceSet,
-    HeadEllipsoid,
-    MultiheadFunction,
-    Representation,
-    features_of,
-)
+from gfucb.core.validation.settings import validate_count
+from gfucb.episodic.buffer import StageBuffer
+from gfucb.episodic.stage_plan import StagePlan, greedy
 from gfucb.models.heads import stepped
 
 
-@dataclass(frozen=True, eq=False)
-class StagePlan:
-    """What is believed of one stage until the next plan.
+class _FixedPlans:
+    """The parts of a `Backup` that do not depend on the first states of an episode."""
 
-    Attributes:
-        confidence_set: F_h around the fit; its center has no value range.
-        ellipsoids: the heads left on every representation of the set, for upper values.
-        value_range: what values of this stage lie in, or None.
-        played: the functions this stage is played with, where a backup has chosen some: the
-            member of `joint`, the samples of `randomised`.
-        member_features: features of all members, where the class has several.
-    """
-
-    confidence_set: ConfidenceSet
-    ellipsoids: Sequence[tuple[Representation, HeadEllipsoid]]
-    value_range: tuple[float, float] | None
-    played: tuple[MultiheadFunction, ...] = ()
-    member_features: MemberFeatures | None = None
-
-    @property
-    def center(self) -> MultiheadFunction:
-        """The fit of line 4."""
-        return self.confidence_set.center
-
-    def estimates(self, inputs: Tensor, tasks: Tensor) -> Tensor:
-        """Values of the fit, not clipped: [n, *input], [n] -> [n]."""
-        return self.center.values(inputs, tasks)
-
-    def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
-        """Sup over the set of f_task(x), each input alone, not clipped: [n, *input], [n] -> [n].
-
-        For one representation this is <w, phi> + sqrt(squared_radius phi^T V^-1 phi).
-        """
-        centers, inverses, radii = self._stacked
-        if self.member_features is None:
-            features = features_of(self.ellipsoids[0][0], inputs)[None]
-        else:
-            features = self.member_features(inputs)[self._members]
-        best = torch.empty(len(inputs), dtype=torch.float64)
-        for task in tasks.unique().tolist():
-            own = (tasks == task).nonzero().squeeze(1)
-            phi = features[:, own]
-            values = (phi @ centers[:, task, :, None]).squeeze(-1)
-            widths = (phi @ inverses[:, task].transpose(1, 2)).norm(dim=-1)
-            best[own] = (values + radii[:, None] * widths).amax(0)
-        return self.center.offset + best
-
-    def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
-        """phi^T V^-1 phi on the fitted representation: [n, feature], [n] -> [n]."""
-        return (
-            (self.center_inverse_factor[tasks] @ features.unsqueeze(-1))
-            .squeeze(-1)
-            .square()
-            .sum(-1)
-        )
-
-    def played_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
-        """The largest value of the functions in `played`, not clipped: [n]."""
-        values = [function.values(inputs, tasks) for function in self.played]
-        return torch.stack(values).amax(0)
-
-    def clip(self, values: Tensor) -> Tensor:
-        """Values moved into the range of the stage."""
-        return values if self.value_range is None else values.clamp(*self.value_range)
-
-    @cached_property
-    def _stacked(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Centers, inverse factors and radii, [member, task, ...] and [member]."""
-        found = [ellipsoid for _, ellipsoid in self.ellipsoids]
-        centers = torch.stack([ellipsoid.centers for ellipsoid in found])
-        factors = _inverse_factor(torch.stack([ellipsoid.cholesky for ellipsoid in found]))
-        squares = torch.tensor([e.squared_radius for e in found], dtype=torch.float64)
-        return centers, factors, squares.sqrt()
-
-    @cached_property
-    def _members(self) -> list[int]:
-        assert self.member_features is not None
-        return [self.member_features.index(member) for member, _ in self.ellipsoids]
-
-    @cached_property
-    def center_inverse_factor(self) -> Tensor:
-        """L^-1 on the fitted representation, [task, feature, feature]."""
-        statistics = self.confidence_set.center_statistics
-        assert statistics is not None
-        return _inverse_factor(statistics.cholesky(self.confidence_set.ridge))
-
-
-def _inverse_factor(cholesky: Tensor) -> Tensor:
-    """L^-1 of lower factors [task, feature, feature]: |L^-1 phi|^2 = phi^T V^-1 phi."""
-    eye = torch.eye(cholesky.shape[-1], dtype=cholesky.dtype).expand_as(cholesky)
-    return torch.linalg.solve_triangular(cholesky, eye, upper=False)
-
-
-class Backup(Protocol):
-    """How a stage is valued from below and played."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in settings."""
-
-    @property
-    def is_markov(self) -> bool:
-        """Whether actions depend on their own entry and stage alone until the next plan."""
+    def is_markov(self, num_tasks: int) -> bool:
+        """Actions are greedy for values that are fixed between plans."""
+        return True
 
     def prepare(self, plan: StagePlan, generator: torch.Generator) -> StagePlan:
-        """Complete the plan of a stage, before anything is asked of it."""
+        """Return the plan as it is."""
+        return plan
 
-    def values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
-        """The action values handed to the stage before, not clipped: [n, *input], [n] -> [n]."""
-
-    def choose(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
-        """Actions, and the values hoped for, not clipped: both [row]."""
+    def start_episode(
+        self, plans: list[StagePlan], buffers: Sequence[StageBuffer], action_sets: ActionSets
+    ) -> list[StagePlan]:
+        """Return the plans as they are."""
+        return plans
 
 
 @dataclass(frozen=True)
-class Pointwise:
-    """Back up and play the upper value of every pair of state and action alone.
+class PointwiseBackup(_FixedPlans):
+    """Back up, and act on, the upper value of every pair of state and action alone.
 
-    In a linear MDP the true backup of *any* next values is linear, so it stays in the set
-    although upper values are not linear: each stage is optimistic if the next one is. With one
-    representation this is LSVI-UCB (Jin et al., 2020); `squared_radius` is its beta^2.
+    In a linear MDP the backup of *any* next values is linear, so it is in the set although upper
+    values are not linear: each stage is optimistic if the next one is. With one representation
+    this is LSVI-UCB (Jin et al., 2020); `squared_radius` is its beta^2.
     """
 
-    name: str = "pointwise"
-    is_markov: bool = True
-
-    def prepare(self, plan: StagePlan, generator: torch.Generator) -> StagePlan:
-        """Nothing to choose beforehand."""
-        return plan
-
-    def values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
+    def action_values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
         """Upper values."""
         return plan.upper_values(inputs, tasks)
 
-    def choose(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
+    def select(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
         """The action with the largest upper value.
 
         Ties at the top of the value range are broken by the value before clipping.
@@ -172,42 +62,45 @@ class Pointwise:
 
 
 @dataclass(frozen=True)
-class Literal:
-    """Algorithm 2 as printed: back up the fit (line 5), bonus_scale only where one stands (line 9).
+class LiteralBackup(_FixedPlans):
+    """Algorithm 2 as printed: back up the fit (line 5), be optimistic in the current stage only.
 
-    Not optimistic: what is unknown further on never raises a value here. Kept for the record.
+    Uncertainty is not propagated backwards, so later stages are never explored deliberately. It is
+    here for comparison.
     """
 
     action_selector: ActionSelector
-    name: str = "literal"
-    is_markov: bool = False
 
-    def prepare(self, plan: StagePlan, generator: torch.Generator) -> StagePlan:
-        """Nothing to choose beforehand."""
-        return plan
+    def is_markov(self, num_tasks: int) -> bool:
+        """Line 9 chooses the actions of all tasks together, so they depend on each other."""
+        return num_tasks == 1
 
-    def values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
+    def action_values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
         """Values of the fit: line 5."""
         return plan.estimates(inputs, tasks)
 
-    def choose(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
+    def select(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
         """Line 9: f in F_h and actions with the largest sum over the tasks."""
-        choice = self.action_selector(plan.confidence_set, action_sets)
-        return choice.actions, choice.values
+        selection = self.action_selector(plan.confidence_set, action_sets)
+        return selection.actions, selection.values
 
 
 @dataclass(frozen=True)
-class Randomised:
-    """Back up and play a fit to perturbed targets (Osband et al., 2016; Ishfaq et al., 2021).
+class RandomisedBackup(_FixedPlans):
+    """Back up, and act on, a fit to perturbed targets (Osband et al., 2016; Ishfaq et al., 2021).
 
     Gaussian noise of variance `squared_radius` on every target, and on the prior of the heads,
-    moves them by N(0, squared_radius V^-1): that is drawn. Values stay in the class. The largest of
-    `num_samples` draws is taken at every input.
+    changes the heads by N(0, squared_radius V^-1); `prepare` draws that change. Values stay in the
+    class. With several samples, the value of an input is the largest of the draws.
+
+    Args:
+        num_samples: number of draws.
     """
 
     num_samples: int = 1
-    name: str = "randomised"
-    is_markov: bool = True
+
+    def __post_init__(self) -> None:
+        validate_count(self.num_samples, "num_samples")
 
     def prepare(self, plan: StagePlan, generator: torch.Generator) -> StagePlan:
         """Draw the perturbed heads."""
@@ -217,26 +110,15 @@ class Randomised:
         # L^-T z has covariance V^-1.
         steps = (plan.center_inverse_factor.transpose(-1, -2) @ noise.unsqueeze(-1)).squeeze(-1)
         bound = plan.confidence_set.head_norm_bound
-        played = tuple(
+        perturbed = tuple(
             center.with_heads(stepped(center.heads, scale * step, bound)) for step in steps
         )
-        return replace(plan, played=played)
+        return replace(plan, policy_functions=perturbed)
 
-    def values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
+    def action_values(self, plan: StagePlan, inputs: Tensor, tasks: Tensor) -> Tensor:
         """Values of the perturbed fits, the largest at every input."""
-        return plan.played_values(inputs, tasks)
+        return plan.policy_values(inputs, tasks)
 
-    def choose(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
-        """The action the perturbed fits like best."""
-        return greedy(action_sets, plan.played_values)
-
-
-def greedy(
-    action_sets: ActionSets, values_of: Callable[[Tensor, Tensor], Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The best actions under `values_of`(inputs, tasks), and their values: both [row]."""
-    entries, actions = action_sets.available.shape
-    tasks = action_sets.tasks.repeat_interleave(actions)
-    values = values_of(action_sets.candidates.flatten(0, 1), tasks).unflatten(0, (entries, actions))
-    chosen = action_sets.best_actions(values)
-    return chosen, values.gather(1, chosen[:, None]).squeeze(1)
+    def select(self, plan: StagePlan, action_sets: ActionSets) -> tuple[Tensor, Tensor]:
+        """The best action of the perturbed fits."""
+        return greedy(action_sets, plan.policy_values)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from gfucb.core.errors import InvalidInputError
-from gfucb.core.nested import below, mean_diagnostics, numbered_states
-from gfucb.core.protocols import EpisodicAgent
+from gfucb.core.nested import below, nested_settings, with_prefix
+from gfucb.core.protocols import EpisodicAgent, RepresentationClass
 from gfucb.core.random import random_actions, random_stream
-from gfucb.core.records import Decision, Row
+from gfucb.core.records import ActionSets, Decision, Row
+from gfucb.core.settings import describe_setting
+from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.core.validation.bandits import validate_action_sets
-from gfucb.core.validation.settings import validate_count
+from gfucb.core.validation.settings import (
+    validate_methods,
+    validate_not_negative,
+    validate_number,
+    validate_seed,
+)
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.episodic.gfucb import EpisodicGFUCB
-from gfucb.episodic.replay import ReplayBuffer
 from gfucb.estimation import ConstantRadius
 from gfucb.models import FiniteClass, IdentityRepresentation
+
+AGENT_METHODS = ("plan", "decide", "observe", "state", "load_state", "settings", "diagnostics")
 
 
 def lsvi_ucb(
@@ -32,17 +39,15 @@ def lsvi_ucb(
 ) -> EpisodicGFUCB:
     """LSVI-UCB for each task alone on given features, the inputs (Jin et al., 2020).
 
-    Q = clip(<w, x> + beta |x|_{V^-1}), w the ridge fit to r + max_a Q'. It is `EpisodicGFUCB` with
-    the identity as only representation: heads are then all there is to learn, and tasks do not
-    meet. Options are those of `EpisodicGFUCB`.
+    Q = clip(<w, x> + beta |x|_{V^-1}), w the ridge fit to r + max_a Q'. This is `EpisodicGFUCB`
+    with the identity as the only representation: only heads are learned, so tasks do not affect
+    each other. Options are those of `EpisodicGFUCB`.
     """
-    if beta < 0:
-        raise InvalidInputError(f"beta must not be negative, got {beta}")
     return EpisodicGFUCB(
         num_tasks,
         horizon,
         FiniteClass([IdentityRepresentation()]),
-        squared_radius=ConstantRadius(beta**2),
+        squared_radius=ConstantRadius(validate_not_negative(beta, "beta") ** 2),
         ridge=ridge,
         seed=seed,
         **options,
@@ -54,8 +59,9 @@ def randomised_lsvi(
 ) -> EpisodicGFUCB:
     """Randomised least-squares value iteration on given features (Osband et al., 2016).
 
-    Perturbs the targets anew before every episode, with standard deviation `noise_scale`.
+    Before every episode it perturbs the targets with standard deviation `noise_scale`.
     """
+    noise_scale = validate_not_negative(noise_scale, "noise_scale")
     chosen = {"backup": "randomised", "replan": "every"} | options
     return lsvi_ucb(num_tasks, horizon, beta=noise_scale, **chosen)
 
@@ -63,52 +69,59 @@ def randomised_lsvi(
 def fitted_q(
     num_tasks: int,
     horizon: int,
-    representation: Any = None,
+    representation: nn.Module | RepresentationClass | None = None,
     *,
     epsilon: float = 0.1,
     seed: int = 0,
     **options: Any,
 ) -> EpisodicEpsilonGreedy:
-    """Fitted Q iteration on the shared representation, explored at random: no optimism."""
+    """Fitted Q iteration on the shared representation with epsilon-greedy exploration."""
     chosen = {"squared_radius": ConstantRadius(0.0)} | options
     agent = EpisodicGFUCB(num_tasks, horizon, representation, seed=seed, **chosen)
     return EpisodicEpsilonGreedy(agent, epsilon=epsilon, seed=seed)
 
 
 class EpisodicEpsilonGreedy:
-    """With probability epsilon an action at random, otherwise the one `agent` wants.
+    """With probability epsilon a random action, otherwise the action of `agent`.
 
-    `epsilon = 1` is uniform play.
+    Draws derive from the seed and the number of observations, so `decide` changes nothing: the
+    same arguments give the same decision until the next observation.
+
+    Args:
+        agent: chooses the other actions, and learns from all.
+        epsilon: probability of a random action; 1 is uniform play.
+        seed: of the draws.
     """
 
     is_markov = False
 
     def __init__(self, agent: EpisodicAgent, *, epsilon: float = 0.1, seed: int = 0) -> None:
-        if not 0 <= epsilon <= 1:
-            raise InvalidInputError(f"epsilon must lie between 0 and 1, got {epsilon}")
-        self.agent, self.epsilon, self.seed = agent, epsilon, seed
+        self.agent = validate_methods(agent, "agent", AGENT_METHODS)
+        self.epsilon = validate_number(epsilon, "epsilon", at_least=0.0, at_most=1.0)
+        self.seed = validate_seed(seed)
         self.num_tasks, self.horizon = agent.num_tasks, agent.horizon
-        self.num_decisions = 0
+        self.num_observations = 0
+
+    def __repr__(self) -> str:
+        return f"EpisodicEpsilonGreedy({self.agent!r}, epsilon={self.epsilon:g})"
 
     @property
     def plan_index(self) -> int:
-        """That of the agent."""
+        """The number of plans of the agent."""
         return self.agent.plan_index
 
-    def plan(self, candidates: Any, tasks: Any = None) -> None:
-        """Let the agent plan."""
-        self.agent.plan(candidates, tasks)
+    def plan(self, candidates: ArrayLike, tasks: ArrayLike | None = None) -> None:
+        """Call the `plan` of the agent."""
+        action_sets = self._validate(candidates, tasks)
+        self.agent.plan(action_sets.candidates, action_sets.tasks)
 
-    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
-        """Draw draws where they say so; the agent's choice elsewhere."""
-        decision = self.agent.decide(stage, candidates, tasks)
-        action_sets = validate_action_sets(
-            candidates, tasks, None, num_tasks=self.num_tasks, device="cpu"
-        )
-        generator = random_stream(self.seed, "explore", self.num_decisions)
+    def decide(self, stage: int, candidates: ArrayLike, tasks: ArrayLike | None = None) -> Decision:
+        """Replace the action of the agent by a random one, with probability epsilon in each row."""
+        action_sets = self._validate(candidates, tasks)
+        decision = self.agent.decide(stage, action_sets.candidates, action_sets.tasks)
+        generator = random_stream(self.seed, "explore", self.num_observations)
         draws = torch.rand(len(action_sets.tasks), generator=generator, dtype=torch.float64)
         drawn = random_actions(action_sets.available, generator)
-        self.num_decisions += 1
         actions = torch.where(draws < self.epsilon, drawn, decision.actions)
         return action_sets.decision(actions, decision.optimistic_values)
 
@@ -116,130 +129,41 @@ class EpisodicEpsilonGreedy:
         self,
         stage: int,
         decision: Decision,
-        rewards: Any,
-        next_candidates: Any = None,
-        ended: Any = None,
+        rewards: ArrayLike,
+        next_candidates: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
     ) -> None:
-        """Pass it on."""
-        self.agent.observe(stage, decision, rewards, next_candidates, ended)
+        """Pass the result of a decision to the agent."""
+        self.agent.observe(
+            stage,
+            decision,
+            to_tensor(rewards, "rewards"),
+            None if next_candidates is None else to_tensor(next_candidates, "next_candidates"),
+            None if ended is None else to_tensor(ended, "ended"),
+        )
+        self.num_observations += 1
+
+    def _validate(self, candidates: ArrayLike, tasks: ArrayLike | None) -> ActionSets:
+        return validate_action_sets(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
 
     def diagnostics(self) -> Row:
-        """Those of the agent."""
+        """The diagnostics of the agent."""
         return self.agent.diagnostics()
 
     def state(self) -> dict[str, Tensor]:
-        """The agent's, and how often this was asked."""
-        inner = {f"agent/{name}": tensor for name, tensor in self.agent.state().items()}
-        return inner | {"num_decisions": torch.tensor(self.num_decisions)}
+        """The state of the agent, and the number of observations."""
+        counter = {"num_observations": torch.tensor(self.num_observations)}
+        return with_prefix("agent/", self.agent.state()) | counter
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue the same draws with the same agent."""
-        num_decisions = int(state["num_decisions"])
+        validate_state_names(state, ["num_observations"], ["agent/"])
+        count = validate_state_tensor(state, "num_observations", [], dtype=torch.int64, low=0)
         self.agent.load_state(below("agent/", state))
-        self.num_decisions = num_decisions
+        self.num_observations = int(count)
 
     def settings(self) -> dict[str, str]:
-        """Its own and those of the agent."""
-        own = {"epsilon": str(self.epsilon), "exploration_seed": str(self.seed)}
-        return self.agent.settings() | own
-
-
-class IndependentEpisodicAgents:
-    """Every task with an agent of its own that shares nothing.
-
-    Args:
-        make_agent: seed -> an agent for one task.
-    """
-
-    def __init__(
-        self, num_tasks: int, make_agent: Callable[[int], EpisodicAgent], *, seed: int = 0
-    ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.agents = [
-            make_agent(random_stream(seed, "copy", task).initial_seed())
-            for task in range(num_tasks)
-        ]
-        self.horizon = self.agents[0].horizon
-
-    @property
-    def is_markov(self) -> bool:
-        """Whether the copies are."""
-        return all(agent.is_markov for agent in self.agents)
-
-    @property
-    def plan_index(self) -> int:
-        """Plans of all copies together."""
-        return sum(agent.plan_index for agent in self.agents)
-
-    def plan(self, candidates: Any, tasks: Any = None) -> None:
-        """Let each copy plan from its own first observations."""
-        action_sets = validate_action_sets(
-            candidates, tasks, None, num_tasks=self.num_tasks, device="cpu"
-        )
-        for task, entries in _entries(action_sets.tasks):
-            own = action_sets.candidates[entries]
-            self.agents[task].plan(own, torch.zeros(len(own), dtype=torch.int64))
-
-    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
-        """Ask each copy about its own entries."""
-        action_sets = validate_action_sets(
-            candidates, tasks, None, num_tasks=self.num_tasks, device="cpu"
-        )
-        actions = torch.empty_like(action_sets.tasks)
-        values = torch.empty(len(actions), dtype=torch.float64)
-        for task, entries in _entries(action_sets.tasks):
-            own = action_sets.candidates[entries]
-            decision = self.agents[task].decide(
-                stage, own, torch.zeros(len(own), dtype=torch.int64)
-            )
-            actions[entries] = decision.actions
-            values[entries] = decision.optimistic_values
-        return action_sets.decision(actions, values)
-
-    def observe(
-        self,
-        stage: int,
-        decision: Decision,
-        rewards: Any,
-        next_candidates: Any = None,
-        ended: Any = None,
-    ) -> None:
-        """Tell each copy its own; nothing is told to anyone if something is wrong."""
-        nothing_yet = ReplayBuffer(self.num_tasks, self.horizon)
-        stage, news = nothing_yet.read(stage, decision, rewards, next_candidates, ended)
-        for task, entries in _entries(decision.tasks):
-            own = decision[entries]
-            local = Decision(
-                torch.zeros_like(own.tasks), own.actions, own.inputs, own.optimistic_values
-            )
-            rows = entries.numpy()
-            following = news.next_candidates
-            self.agents[task].observe(
-                stage,
-                local,
-                torch.from_numpy(news.rewards[rows]),
-                None if following is None else torch.from_numpy(following[rows]),
-                torch.from_numpy(news.ended[rows]),
-            )
-
-    def diagnostics(self) -> Row:
-        """Means over the copies of what they tell."""
-        return mean_diagnostics(self.agents)
-
-    def state(self) -> dict[str, Tensor]:
-        """The states of all copies, by task."""
-        return numbered_states(self.agents)
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Give each copy its own."""
-        for task, agent in enumerate(self.agents):
-            agent.load_state(below(f"{task}/", state))
-
-    def settings(self) -> dict[str, str]:
-        """Those of the first copy, whose seed derives from that of all."""
-        return self.agents[0].settings() | {"copies": str(self.num_tasks)}
-
-
-def _entries(tasks: Tensor) -> list[tuple[int, Tensor]]:
-    """Entries of each task that is there."""
-    return [(int(task), (tasks == task).nonzero().squeeze(1)) for task in tasks.unique()]
+        """Epsilon, the seed of the draws, and the settings of the agent."""
+        own = {"epsilon": self.epsilon, "exploration_seed": self.seed}
+        described = {name: describe_setting(value) for name, value in own.items()}
+        return described | nested_settings([self.agent])

@@ -1,191 +1,119 @@
-"""What an episodic agent has seen of one stage: (task, input, reward, what was offered next)."""
+"""The transitions of one stage: (task, input, reward, next observation)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Transitions
+from gfucb.core.validation.arrays import LARGEST_INPUT, LARGEST_REWARD
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.episodic.distinct_rows import DistinctRows, Floats, GrowingColumn, Integers
 from gfucb.models import HeadStatistics, MultitaskDataset
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-ENDED = -1
-
-
-class DistinctRows:
-    """A growing table of tensors, each kept once for each task it was seen in.
-
-    Where states come back, as in finite environments, its length stays that of the environment, and planning
-    costs what the environment costs, whatever the number of episodes.
-    """
-
-    def __init__(self) -> None:
-        self._index: dict[tuple[int, bytes], int] = {}
-        self._tasks: list[int] = []
-        self._rows: list[NDArray[np.generic]] = []
-        self._stacked: tuple[Tensor, Tensor] | None = None
-        self._arrays: tuple[Floats, Integers] | None = None
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def add(self, tasks: list[int], rows: NDArray[np.generic]) -> list[int]:
-        """Where rows [n, ...] of tasks [n] stand in the table; new ones are put at its end."""
-        found = []
-        for task, row in zip(tasks, rows, strict=True):
-            place = self._index.setdefault((task, row.tobytes()), len(self._tasks))
-            if place == len(self._tasks):
-                self._tasks.append(task)
-                self._rows.append(row.copy())
-                self._stacked = None
-            found.append(place)
-        return found
-
-    def find(self, tasks: list[int], rows: NDArray[np.generic]) -> Integers:
-        """Where rows [n, ...] of tasks [n] stand; -1 for those that were never added: [n]."""
-        keys = ((task, row.tobytes()) for task, row in zip(tasks, rows, strict=True))
-        return np.array([self._index.get(key, -1) for key in keys], dtype=np.int64)
-
-    @property
-    def tasks(self) -> Tensor:
-        """The task of each row, [row]."""
-        return self._stack()[0]
-
-    @property
-    def rows(self) -> Tensor:
-        """The rows themselves, [row, ...]."""
-        return self._stack()[1]
-
-    def arrays(self) -> tuple[Floats, Integers]:
-        """Rows in float64, [row, ...], and the task of each, [row]."""
-        if self._arrays is None or len(self._arrays[1]) != len(self):
-            rows = np.stack(self._rows).astype(np.float64)
-            self._arrays = rows, np.array(self._tasks, dtype=np.int64)
-        return self._arrays
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """Of every row; there must be one."""
-        return self._rows[0].shape
-
-    def row(self, index: int) -> Tensor:
-        """One row, [...]."""
-        return torch.from_numpy(self._rows[index])
-
-    def _stack(self) -> tuple[Tensor, Tensor]:
-        if self._stacked is None:
-            rows = torch.from_numpy(np.stack(self._rows))
-            self._stacked = torch.tensor(self._tasks, dtype=torch.int64), rows
-        return self._stacked
-
-
-class Numbers:
-    """A growing column of numbers; appending costs amortised constant time."""
-
-    def __init__(self, dtype: type) -> None:
-        self._values: NDArray[np.generic] = np.empty(64, dtype=dtype)
-        self.size = 0
-
-    @property
-    def values(self) -> NDArray[np.generic]:
-        """What there is, a view."""
-        return self._values[: self.size]
-
-    def extend(self, values: NDArray[np.generic] | list[int]) -> None:
-        """Add values at the end."""
-        end = self.size + len(values)
-        if end > len(self._values):
-            grown = np.empty(max(end, 2 * len(self._values)), dtype=self._values.dtype)
-            grown[: self.size] = self.values
-            self._values = grown
-        self._values[self.size : end] = values
-        self.size = end
+ENDED = -1  # the next index of a transition that ended its episode
 
 
 class StageBuffer:
-    """The transitions of one stage.
+    """The transitions of one stage, with identical inputs and next observations stored once.
+
+    An observation is stored as its candidates, the inputs of all actions in it: [action, *input].
 
     Attributes:
-        inputs: distinct (task, input) pairs that were played.
-        places: distinct (task, candidates) pairs that followed: where the next stage was entered.
+        inputs: distinct (task, input) pairs.
+        next_observations: distinct (task, candidates) pairs that followed.
     """
-
-    # What its state is made of.
-    NAMES = ("inputs", "inputs.tasks", "played", "entered", "rewards", "places", "places.tasks")
 
     def __init__(self, num_tasks: int) -> None:
         self.num_tasks = num_tasks
         self.inputs = DistinctRows()
-        self.places = DistinctRows()
-        self._played, self._entered = Numbers(np.int64), Numbers(np.int64)
-        self._rewards = Numbers(np.float64)
+        self.next_observations = DistinctRows()
+        self._input_indices, self._next_indices = GrowingColumn(np.int64), GrowingColumn(np.int64)
+        self._rewards = GrowingColumn(np.float64)
 
     def __len__(self) -> int:
         return self._rewards.size
 
     @property
-    def played(self) -> Integers:
-        """Which of `inputs` was played, [sample]."""
-        return np.asarray(self._played.values, dtype=np.int64)
+    def input_indices(self) -> Integers:
+        """The row of `inputs` of each sample, [sample]."""
+        return np.asarray(self._input_indices.values, dtype=np.int64)
 
     @property
-    def entered(self) -> Integers:
-        """Which of `places` followed, [sample]; -1 where the episode ended."""
-        return np.asarray(self._entered.values, dtype=np.int64)
+    def next_indices(self) -> Integers:
+        """The row of `next_observations` of each sample; -1 where the episode ended: [sample]."""
+        return np.asarray(self._next_indices.values, dtype=np.int64)
 
     @property
     def rewards(self) -> Floats:
         """[sample]."""
         return np.asarray(self._rewards.values, dtype=np.float64)
 
-    def check(self, news: Transitions) -> None:
-        """Refuse transitions that could not stand beside those there are."""
-        following = news.next_candidates
-        if following is None or not len(self.places):
+    def validate(self, transitions: Transitions) -> None:
+        """Refuse transitions whose candidates differ in shape from those stored."""
+        candidates = transitions.next_candidates
+        if candidates is None or not len(self.next_observations):
             return
-        known = self.places.row_shape
-        if following.shape[1:] != known:
+        stored = self.next_observations.row_shape
+        if candidates.shape[1:] != stored:
             raise InvalidInputError(
-                "the places this stage leads to have offered candidates of the shape [action, "
-                f"*input] = {list(known)}, got {list(following.shape[1:])}; pad action sets to one length"
+                "earlier next_candidates of this stage have the shape [action, *input] = "
+                f"{list(stored)}, got {list(candidates.shape[1:])}; pad action sets to one length"
             )
 
-    def append(self, news: Transitions) -> list[int]:
-        """Add transitions; return where their inputs stand in `inputs`."""
-        played = self.inputs.add(news.tasks, news.inputs)
-        entered = np.full(len(news.tasks), ENDED, dtype=np.int64)
-        if news.next_candidates is not None:
-            going = np.flatnonzero(~news.ended)
-            tasks = [news.tasks[i] for i in going]
-            entered[going] = self.places.add(tasks, news.next_candidates[going])
-        self._played.extend(played)
-        self._entered.extend(entered)
-        self._rewards.extend(news.rewards)
-        return played
+    def append(self, transitions: Transitions) -> list[int]:
+        """Add transitions; return the rows of their inputs in `inputs`."""
+        input_indices = self.inputs.add(transitions.tasks, transitions.inputs)
+        next_indices = np.full(len(transitions.tasks), ENDED, dtype=np.int64)
+        if transitions.next_candidates is not None:
+            rows = np.flatnonzero(~transitions.ended)
+            tasks = [transitions.tasks[row] for row in rows]
+            next_indices[rows] = self.next_observations.add(
+                tasks, transitions.next_candidates[rows]
+            )
+        self._input_indices.extend(input_indices)
+        self._next_indices.extend(next_indices)
+        self._rewards.extend(transitions.rewards)
+        return input_indices
 
-    def targets(self, place_values: Floats, num_samples: int | None = None) -> Floats:
-        """R + V(s') of the first samples: V of `places` [place] -> [sample]; zero after the end."""
+    def num_inputs(self, num_samples: int) -> int:
+        """The number of distinct inputs among the first samples; they are stored first."""
+        return int(self.input_indices[:num_samples].max()) + 1
+
+    def first_inputs(self, num_samples: int) -> Tensor:
+        """The distinct inputs of the first samples, [input, *input].
+
+        Of all samples, this is the tensor object `inputs.rows`.
+        """
+        count = self.num_inputs(num_samples)
+        return self.inputs.rows if count == len(self.inputs) else self.inputs.rows[:count]
+
+    def targets(self, next_values: Floats, num_samples: int | None = None) -> Floats:
+        """R + V(s') of the first samples, [sample]; V(s') is zero after the end of an episode.
+
+        `next_values` [next_observation] are the values of `next_observations`.
+        """
         end = len(self) if num_samples is None else num_samples
-        following = np.append(place_values, 0.0)  # the last one is for ENDED = -1
-        return np.asarray(self.rewards[:end] + following[self.entered[:end]])
+        values = np.append(next_values, 0.0)  # the index ENDED = -1 selects the zero
+        return np.asarray(self.rewards[:end] + values[self.next_indices[:end]])
 
     def counts(self, num_samples: int) -> Floats:
-        """How often each input was played among the first samples, [input]."""
-        played = self.played[:num_samples]
-        return np.bincount(played, minlength=len(self.inputs)).astype(np.float64)
+        """The number of samples of each input among the first samples, [input]."""
+        indices = self.input_indices[:num_samples]
+        return np.bincount(indices, minlength=len(self.inputs)).astype(np.float64)
 
     def target_sums(self, targets: Floats) -> Floats:
-        """Sum of the targets [sample] of each input, [input]."""
-        played = self.played[: len(targets)]
-        sums = np.bincount(played, weights=targets, minlength=len(self.inputs))
+        """The sum of the targets [sample] of each input, [input]."""
+        indices = self.input_indices[: len(targets)]
+        sums = np.bincount(indices, weights=targets, minlength=len(self.inputs))
         return sums.astype(np.float64, copy=False)
 
     def statistics(self, features: Tensor, targets: Floats, offset: float) -> HeadStatistics:
-        """Statistics of all samples, from the features of distinct inputs: [input, feature].
+        """Head statistics of all samples from the features [input, feature] of distinct inputs.
 
         Costs O(inputs k^2 + samples): identical samples are counted, not repeated.
         """
@@ -201,13 +129,13 @@ class StageBuffer:
         )
 
     def dataset(self, targets: Floats, example: Tensor | None = None) -> MultitaskDataset:
-        """All samples with these targets [sample], one line each.
+        """The first samples with these targets [sample], one row each.
 
-        `example` [1, *input] gives the shape of inputs where there is no sample yet.
+        `example` [1, *input] gives the shape of inputs where there is no sample.
         """
         if not len(targets) and example is not None:
             return MultitaskDataset(self.num_tasks, example.shape[1:], example.dtype)
-        rows = torch.from_numpy(self.played[: len(targets)])
+        rows = torch.from_numpy(self.input_indices[: len(targets)])
         return dataset_of(
             self.num_tasks,
             self.inputs.tasks[rows],
@@ -228,32 +156,85 @@ class StageBuffer:
         )
 
     def state(self) -> dict[str, Tensor]:
-        """All of it as named tensors; empty if nothing was seen."""
+        """All transitions as named tensors; empty if there are none."""
         if not len(self):
             return {}
         tensors = {
             "inputs": self.inputs.rows,
             "inputs.tasks": self.inputs.tasks,
-            "played": torch.from_numpy(self.played.copy()),
-            "entered": torch.from_numpy(self.entered.copy()),
+            "input_indices": torch.from_numpy(self.input_indices.copy()),
+            "next_indices": torch.from_numpy(self.next_indices.copy()),
             "rewards": torch.from_numpy(self.rewards.copy()),
         }
-        if len(self.places):
-            tensors |= {"places": self.places.rows, "places.tasks": self.places.tasks}
+        if len(self.next_observations):
+            tensors |= {
+                "next_observations": self.next_observations.rows,
+                "next_observations.tasks": self.next_observations.tasks,
+            }
         return tensors
 
     @classmethod
-    def of_state(cls, num_tasks: int, state: dict[str, Tensor]) -> StageBuffer:
-        """The memory whose state this is."""
-        memory = cls(num_tasks)
-        if "inputs" in state:
-            memory.inputs.add(state["inputs.tasks"].tolist(), state["inputs"].numpy())
-            if "places" in state:
-                memory.places.add(state["places.tasks"].tolist(), state["places"].numpy())
-            memory._played.extend(state["played"].numpy())
-            memory._entered.extend(state["entered"].numpy())
-            memory._rewards.extend(state["rewards"].numpy())
-        return memory
+    def of_state(cls, num_tasks: int, state: Mapping[str, Tensor]) -> StageBuffer:
+        """The buffer with this state, after a check of all its tensors."""
+        buffer = cls(num_tasks)
+        if not state:
+            return buffer
+        _validate(state, num_tasks)
+        buffer._restore(buffer.inputs, state, "inputs")
+        if "next_observations" in state:
+            buffer._restore(buffer.next_observations, state, "next_observations")
+        buffer._input_indices.extend(state["input_indices"].numpy())
+        buffer._next_indices.extend(state["next_indices"].numpy())
+        buffer._rewards.extend(state["rewards"].numpy())
+        return buffer
+
+    def _restore(self, rows: DistinctRows, state: Mapping[str, Tensor], name: str) -> None:
+        rows.add(state[f"{name}.tasks"].tolist(), state[name].contiguous().numpy())
+        if len(rows) != len(state[name]):
+            raise InvalidInputError(f"{name!r} of the state holds a row twice")
+
+
+def _validate(state: Mapping[str, Tensor], num_tasks: int) -> None:
+    """Refuse the state of a buffer whose names, shapes or numbers do not fit together."""
+    columns = ("inputs", "inputs.tasks", "input_indices", "next_indices", "rewards")
+    following = ("next_observations", "next_observations.tasks")
+    has_next = any(name in state for name in following)
+    validate_state_names(state, columns + following if has_next else columns)
+    num_samples, num_inputs = len(state["rewards"]), len(state["inputs"])
+    _validate_rows(state, "inputs", num_tasks, state["inputs"].shape[1:])
+    num_next = 0
+    if has_next:
+        num_next = len(state["next_observations"])
+        action_shape = state["next_observations"].shape[1:2] + state["inputs"].shape[1:]
+        _validate_rows(state, "next_observations", num_tasks, action_shape)
+        if state["next_observations"].dtype != state["inputs"].dtype:
+            raise InvalidInputError(
+                f"'next_observations' of the state must be {state['inputs'].dtype}, as 'inputs', "
+                f"got {state['next_observations'].dtype}"
+            )
+    _validate_indices(state, "input_indices", num_samples, 0, num_inputs - 1)
+    _validate_indices(state, "next_indices", num_samples, ENDED, num_next - 1)
+    validate_state_tensor(
+        state,
+        "rewards",
+        [num_samples],
+        dtype=torch.float64,
+        low=-LARGEST_REWARD,
+        high=LARGEST_REWARD,
+    )
+
+
+def _validate_rows(
+    state: Mapping[str, Tensor], name: str, num_tasks: int, shape: torch.Size
+) -> None:
+    validate_state_tensor(state, name, [None, *shape], low=-LARGEST_INPUT, high=LARGEST_INPUT)
+    _validate_indices(state, f"{name}.tasks", len(state[name]), 0, num_tasks - 1)
+
+
+def _validate_indices(
+    state: Mapping[str, Tensor], name: str, length: int, low: int, high: int
+) -> None:
+    validate_state_tensor(state, name, [length], dtype=torch.int64, low=low, high=high)
 
 
 def dataset_of(num_tasks: int, tasks: Tensor, inputs: Tensor, targets: Tensor) -> MultitaskDataset:

@@ -1,9 +1,11 @@
-"""LSVI-UCB on given features, lean: what `lsvi_ucb` computes, in plain numpy arrays."""
+"""LSVI-UCB on given features in numpy: the decisions of `lsvi_ucb` at a lower cost."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,26 +14,32 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Row
+from gfucb.core.settings import describe_setting
+from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.episodes import validate_candidates, validate_stage
 from gfucb.core.validation.settings import (
     validate_count,
     validate_not_negative,
+    validate_number,
     validate_pair,
+    validate_ridge,
 )
-from gfucb.episodic.buffer import Floats, StageBuffer
-from gfucb.episodic.replay import InformationGain, ReplayBuffer
-from gfucb.episodic.settings import default_offset
-from gfucb.models import HeadPenalty
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.episodic.buffer import StageBuffer
+from gfucb.episodic.distinct_rows import DistinctRows, Floats
+from gfucb.episodic.episodic_settings import default_offset
+from gfucb.episodic.information_gain import GAINS, InformationGain
+from gfucb.episodic.replay import ReplayBuffer
 
 
 @dataclass(frozen=True, eq=False)
-class _Stage:
-    """Heads and inverse factors of one stage: <w, x> + beta |L^-1 x|."""
+class _StageValues:
+    """The upper values <w, x> + beta |L^-1 x| of one stage."""
 
     heads: Floats  # [task, feature]
     inverses: Floats  # L^-1, [task, feature, feature]
 
-    def values(self, inputs: Floats, tasks: NDArray[np.int64], beta: float) -> Floats:
+    def __call__(self, inputs: Floats, tasks: NDArray[np.int64], beta: float) -> Floats:
         """Upper values, not clipped: [n, feature], [n] -> [n]."""
         if len(self.heads) == 1:
             widths = inputs @ self.inverses[0].T
@@ -42,14 +50,40 @@ class _Stage:
         means = np.einsum("nf,nf->n", inputs, self.heads[tasks])
         return np.asarray(means + beta * np.sqrt(np.einsum("nf,nf->n", widths, widths)))
 
+    def squared_width(self, inputs: DistinctRows, task: int, row: int) -> float:
+        """x^T V^-1 x of a stored input."""
+        whitened = self.inverses[task] @ inputs.row(row).numpy().reshape(-1)
+        return float(whitened @ whitened)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Named tensors of a saved state."""
+        return {"heads": torch.from_numpy(self.heads), "inverses": torch.from_numpy(self.inverses)}
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Tensor], num_tasks: int) -> _StageValues:
+        """The values of a saved state, after a check of its tensors."""
+        validate_state_names(state, ["heads", "inverses"])
+        heads = validate_state_tensor(state, "heads", [num_tasks, None], dtype=torch.float64)
+        shape = [*heads.shape, heads.shape[1]]
+        inverses = validate_state_tensor(state, "inverses", shape, dtype=torch.float64)
+        return cls(heads.numpy().copy(), inverses.numpy().copy())
+
 
 class LSVIUCB:
     """LSVI-UCB for each task alone on given features, the inputs (Jin et al., 2020).
 
-    Q_h = clip(<w, x> + beta |x|_{V^-1}), w the ridge fit to r + max_a Q_{h+1}. The same decisions
-    as `lsvi_ucb`, which goes through the rooms of GFUCB, at a fraction of its cost: a plan is
-    O(H (R k^2 + n + M k^3)) for R distinct inputs and n samples a stage, with small constants; it
-    is made when a determinant could have grown by `replan_growth`.
+    Q_h = clip(<w, x> + beta |x|_{V^-1}), w the ridge fit to r + max_a Q_{h+1}. It makes the
+    decisions of `lsvi_ucb`, which uses the components of `EpisodicGFUCB`, at a lower cost: a plan
+    is O(H (R k^2 + n + M k^3)) for R distinct inputs and n samples a stage.
+
+    Args:
+        num_tasks: M.
+        horizon: H.
+        beta: multiplies the width of an input.
+        ridge: the penalty on heads.
+        value_range: bounds of expected sums of rewards.
+        replan_growth: the agent plans again when det V of some stage and task may have grown by
+            this factor.
     """
 
     is_markov = True
@@ -66,49 +100,60 @@ class LSVIUCB:
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.horizon = validate_count(horizon, "horizon")
-        if not replan_growth >= 1:  # nor NaN
-            raise InvalidInputError(f"replan_growth must be at least 1, got {replan_growth}")
-        self.beta, self.ridge = validate_not_negative(beta, "beta"), HeadPenalty(ridge).ridge
+        self.beta = validate_not_negative(beta, "beta")
+        self.ridge = validate_ridge(ridge)
         self.value_range = validate_pair(value_range, "value_range")
         self.offset = default_offset(self.value_range)
-        self.replan_growth = replan_growth
-        self._forget()
-
-    def _forget(self) -> None:
+        self.replan_growth = validate_number(replan_growth, "replan_growth", at_least=1.0)
         self.plan_index = 0
         self._replay = ReplayBuffer(self.num_tasks, self.horizon)
-        self._news = InformationGain(self.num_tasks, self.horizon)
-        self._stages: list[_Stage] = []
+        self._gain = InformationGain(self.num_tasks, self.horizon)
+        self._stages: list[_StageValues] = []
 
-    def plan(self, candidates: Any, tasks: Any = None) -> None:
-        """Backward induction, if enough was learned since the last one."""
-        if self._stages and not self._news.could_multiply_by(self.replan_growth):
+    def __repr__(self) -> str:
+        return (
+            f"LSVIUCB(num_tasks={self.num_tasks}, horizon={self.horizon}, beta={self.beta:g}, "
+            f"{len(self._replay)} transitions, {self.plan_index} plans)"
+        )
+
+    def plan(self, candidates: ArrayLike, tasks: ArrayLike | None = None) -> None:
+        """Backward induction, if a plan is due."""
+        inputs, _ = self._validate(candidates, tasks)
+        if self._stages and not self._gain.may_exceed(self.replan_growth):
             return
-        inputs, _ = self._read(candidates, tasks)
-        stages: list[_Stage] = []
-        for memory in reversed(self._replay.stages):
-            stages.insert(0, self._fit(memory, stages[0] if stages else None, inputs.shape[-1]))
+        stages: list[_StageValues] = []
+        for buffer in reversed(self._replay.stages):
+            stages.insert(0, self._fit(buffer, stages[0] if stages else None, inputs.shape[-1]))
         self._stages = stages
-        self._news = InformationGain(self.num_tasks, self.horizon)
+        self._gain = InformationGain(self.num_tasks, self.horizon)
         self.plan_index += 1
 
-    def _read(self, candidates: Any, tasks: Any) -> tuple[Floats, NDArray[np.int64]]:
-        """Flat inputs and tasks, once it is clear that they are like those planned for before."""
-        inputs, own = validate_candidates(candidates, tasks, self.num_tasks)
+    def _validate(
+        self, candidates: ArrayLike, tasks: ArrayLike | None
+    ) -> tuple[Floats, NDArray[np.int64]]:
+        """Flat inputs and tasks, if the inputs have the length of those of the last plan."""
+        inputs, row_tasks = validate_candidates(candidates, tasks, self.num_tasks)
         if self._stages and inputs.shape[-1] != self._stages[0].heads.shape[1]:
             raise InvalidInputError(
                 f"this agent has planned for inputs of {self._stages[0].heads.shape[1]} numbers, "
                 f"got {inputs.shape[-1]}"
             )
-        return inputs, own
+        if len(self._replay) and inputs.shape[-1] != math.prod(self._replay.input_shape):
+            raise InvalidInputError(
+                f"this agent has learned from inputs of shape {list(self._replay.input_shape)}, "
+                f"got candidates of {inputs.shape[-1]} numbers"
+            )
+        return inputs, row_tasks
 
-    def _fit(self, memory: StageBuffer, following: _Stage | None, feature_dim: int) -> _Stage:
+    def _fit(
+        self, buffer: StageBuffer, next_stage: _StageValues | None, feature_dim: int
+    ) -> _StageValues:
         grams = np.zeros((self.num_tasks, feature_dim, feature_dim))
         moments = np.zeros((self.num_tasks, feature_dim))
-        if len(memory):
-            targets = memory.targets(self._place_values(memory, following))
-            counts, sums = memory.counts(len(targets)), memory.target_sums(targets)
-            rows, tasks = memory.inputs.arrays()
+        if len(buffer):
+            targets = buffer.targets(self._next_values(buffer, next_stage))
+            counts, sums = buffer.counts(len(targets)), buffer.target_sums(targets)
+            rows, tasks = buffer.inputs.arrays()
             rows = rows.reshape(len(rows), -1)
             for task in range(self.num_tasks):
                 own = slice(None) if self.num_tasks == 1 else tasks == task
@@ -119,91 +164,93 @@ class LSVIUCB:
         inverses = np.linalg.inv(np.linalg.cholesky(grams))
         whitened = (inverses @ moments[..., None])[..., 0]
         heads = (inverses.transpose(0, 2, 1) @ whitened[..., None])[..., 0]
-        return _Stage(heads, inverses)
+        return _StageValues(heads, inverses)
 
-    def _place_values(self, memory: StageBuffer, following: _Stage | None) -> Floats:
-        if following is None or not len(memory.places):
-            return np.zeros(len(memory.places))
-        places, tasks = memory.places.arrays()
-        flat = places.reshape(places.shape[0] * places.shape[1], -1)
-        values = following.values(flat, np.repeat(tasks, places.shape[1]), self.beta) + self.offset
+    def _next_values(self, buffer: StageBuffer, next_stage: _StageValues | None) -> Floats:
+        """V_{h+1} of the next observations, [next_observation]."""
+        if next_stage is None or not len(buffer.next_observations):
+            return np.zeros(len(buffer.next_observations))
+        candidates, tasks = buffer.next_observations.arrays()
+        flat = candidates.reshape(candidates.shape[0] * candidates.shape[1], -1)
+        values = next_stage(flat, np.repeat(tasks, candidates.shape[1]), self.beta) + self.offset
         low, high = self.value_range
-        return np.clip(values.reshape(places.shape[:2]).max(axis=1), low, high)
+        return np.clip(values.reshape(candidates.shape[:2]).max(axis=1), low, high)
 
-    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
-        """The action with the largest upper value, in every entry of a stage."""
+    def decide(self, stage: int, candidates: ArrayLike, tasks: ArrayLike | None = None) -> Decision:
+        """The action with the largest upper value, for every row of a stage."""
         stage = validate_stage(stage, self.horizon)
-        inputs, own = self._read(candidates, tasks)
+        inputs, row_tasks = self._validate(candidates, tasks)
         if not self._stages:
             raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
         flat = inputs.reshape(-1, inputs.shape[-1])
-        values = self._stages[stage].values(flat, np.repeat(own, inputs.shape[1]), self.beta)
+        values = self._stages[stage](flat, np.repeat(row_tasks, inputs.shape[1]), self.beta)
         values = (values + self.offset).reshape(inputs.shape[:2])
         actions = values.argmax(axis=1)
         rows = np.arange(len(actions))
-        bonuses = np.clip(values[rows, actions], *self.value_range)
+        optimistic_values = np.clip(values[rows, actions], *self.value_range)
         return Decision(
-            torch.from_numpy(own),
+            torch.from_numpy(row_tasks),
             torch.from_numpy(actions),
             torch.from_numpy(inputs[rows, actions]),
-            torch.from_numpy(bonuses),
+            torch.from_numpy(optimistic_values),
         )
 
     def observe(
         self,
         stage: int,
         decision: Decision,
-        rewards: Any,
-        next_candidates: Any = None,
-        ended: Any = None,
+        rewards: ArrayLike,
+        next_candidates: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
     ) -> None:
-        """Count what followed a decision."""
-        stage, news = self._replay.read(stage, decision, rewards, next_candidates, ended)
-        memory = self._replay.stages[stage]
-        played = memory.append(news)
-        if not self._stages:
-            return
-        inverses = self._stages[stage].inverses
-
-        def squared_width(task: int, row: int) -> float:
-            whitened = inverses[task] @ memory.inputs.row(row).numpy().reshape(-1)
-            return float(whitened @ whitened)
-
-        self._news.count(stage, news.tasks, played, squared_width)
+        """Store the result of a decision; see `EpisodicGFUCB.observe`."""
+        stage, transitions = self._replay.validate(stage, decision, rewards, next_candidates, ended)
+        input_indices = self._replay.append(stage, transitions)
+        if self._stages:
+            inputs = self._replay.stages[stage].inputs
+            width = partial(self._stages[stage].squared_width, inputs)
+            self._gain.add(stage, transitions.tasks, input_indices, width)
 
     def diagnostics(self) -> Row:
-        """How many plans were made."""
+        """The number of plans."""
         return {"plans": self.plan_index}
 
     def state(self) -> dict[str, Tensor]:
-        """Samples and the plan, as named tensors."""
-        beside: list[dict[str, Tensor]] = [
-            {
-                "heads": torch.from_numpy(stage.heads),
-                "inverses": torch.from_numpy(stage.inverses),
-            }
-            for stage in self._stages
-        ]
-        return self._replay.state(beside or [{} for _ in range(self.horizon)]) | {
-            "plan_index": torch.tensor(self.plan_index),
-            "gains": self._news.state(),
-        }
+        """All transitions and the plan, as named tensors."""
+        counters = {"plan_index": torch.tensor(self.plan_index)}
+        stages = [stage.tensors() for stage in self._stages]
+        return self._replay.state(stages) | counters | self._gain.state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue from there."""
-        self._replay, beside = self._replay.of_state(state)
-        self._stages = [
-            _Stage(own["heads"].numpy(), own["inverses"].numpy()) for own in beside if own
-        ]
-        self._news = InformationGain.of_state(state["gains"])
-        self.plan_index = int(state["plan_index"])
+        """Continue from a state; it is checked before the agent changes."""
+        replay, stage_states, others = self._replay.restored(state)
+        validate_state_names(others, ["plan_index", GAINS])
+        plan_index = validate_state_tensor(others, "plan_index", [], dtype=torch.int64, low=0)
+        gain = self._gain.restored(others)
+        is_planned = int(plan_index) > 0
+        stages = [_StageValues.of_state(own, self.num_tasks) for own in stage_states if is_planned]
+        self._require_fit(stages, stage_states, replay)
+        self._replay, self._gain, self._stages = replay, gain, stages
+        self.plan_index = int(plan_index)
+
+    def _require_fit(
+        self,
+        stages: list[_StageValues],
+        stage_states: list[dict[str, Tensor]],
+        replay: ReplayBuffer,
+    ) -> None:
+        """Refuse saved plans whose stages and inputs differ in their number of features."""
+        if not stages and any(stage_states):
+            raise InvalidInputError("the state has a plan, but its plan_index is 0")
+        seen = [buffer.inputs.arrays()[0] for buffer in replay.stages if len(buffer)]
+        dims = {stage.heads.shape[1] for stage in stages}
+        dims |= {rows.reshape(len(rows), -1).shape[1] for rows in seen} if stages else set()
+        if len(dims) > 1:
+            raise InvalidInputError(
+                f"the state holds heads and inputs of different lengths: {sorted(dims)}"
+            )
 
     def settings(self) -> dict[str, str]:
-        """What must be the same to continue."""
-        return {
-            "horizon": str(self.horizon),
-            "beta": str(self.beta),
-            "ridge": str(self.ridge),
-            "value_range": str(self.value_range),
-            "replan_growth": str(self.replan_growth),
-        }
+        """What must be the same to continue from a state."""
+        names = ("horizon", "beta", "ridge", "value_range", "replan_growth")
+        return {name: describe_setting(getattr(self, name)) for name in names}

@@ -1,113 +1,113 @@
-"""What an episodic agent has seen of all stages, and how much of it is news since the last plan."""
+"""The transitions of all stages of an episodic agent."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gfucb.core.nested import below
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.nested import below, with_prefix
+from gfucb.core.records import Decision, Transitions
+from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.episodes import validate_stage, validate_transitions
-from gfucb.episodic.buffer import Floats, StageBuffer, Transitions
+from gfucb.episodic.buffer import StageBuffer
+
+_BUFFER = "buffer."  # before the names of the tensors of a stage's buffer
 
 
 class ReplayBuffer:
     """The transitions of all stages.
 
     Attributes:
-        stages: the memory of each stage, [stage].
+        stages: the buffer of each stage, [stage].
     """
 
     def __init__(self, num_tasks: int, horizon: int) -> None:
         self.num_tasks = num_tasks
         self.stages = [StageBuffer(num_tasks) for _ in range(horizon)]
-        self._like: NDArray[np.generic] | None = None  # an input that was played
+        self._example: NDArray[np.generic] | None = None  # an input that was observed
 
-    def read(
+    def __len__(self) -> int:
+        return sum(len(buffer) for buffer in self.stages)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of inputs; () before the first transition."""
+        return () if self._example is None else self._example.shape
+
+    def validate(
         self,
-        stage: Any,
-        decision: Any,
-        rewards: Any,
-        next_candidates: Any,
-        ended: Any,
+        stage: int,
+        decision: Decision,
+        rewards: ArrayLike,
+        next_candidates: ArrayLike | None,
+        ended: ArrayLike | None,
     ) -> tuple[int, Transitions]:
-        """What `observe` was told, checked against itself and against what was seen before."""
+        """The arguments of `observe`, checked by themselves and against earlier transitions.
+
+        Nothing is stored.
+        """
         stage = validate_stage(stage, len(self.stages))
-        news = validate_transitions(
+        transitions = validate_transitions(
             decision,
             rewards,
             next_candidates,
             ended,
             num_tasks=self.num_tasks,
             is_last=stage + 1 == len(self.stages),
-            like=self._like,
+            like=self._example,
         )
-        self.stages[stage].check(news)
-        if self._like is None and news.tasks:
-            self._like = news.inputs[0].copy()
-        return stage, news
+        self.stages[stage].validate(transitions)
+        return stage, transitions
 
-    def state(self, beside: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-        """All of it as named tensors, and `beside` them others of each stage."""
-        return {
-            f"{stage}/{name}": tensor
-            for stage, (memory, own) in enumerate(zip(self.stages, beside, strict=True))
-            for name, tensor in (memory.state() | own).items()
-        }
+    def append(self, stage: int, transitions: Transitions) -> list[int]:
+        """Store validated transitions; return the rows of their inputs in the stage's buffer."""
+        if self._example is None and transitions.tasks:
+            self._example = transitions.inputs[0].copy()
+        return self.stages[stage].append(transitions)
 
-    def of_state(self, state: dict[str, Tensor]) -> tuple[ReplayBuffer, list[dict[str, Tensor]]]:
-        """ReplayBuffer like this one in that state, and what stood beside it, by stage."""
-        restored, beside = ReplayBuffer(self.num_tasks, len(self.stages)), []
+    def state(self, stage_states: Sequence[Mapping[str, Tensor]] = ()) -> dict[str, Tensor]:
+        """All transitions as named tensors; `stage_states` [stage] are saved next to them."""
+        tensors: dict[str, Tensor] = {}
+        for stage, buffer in enumerate(self.stages):
+            tensors |= with_prefix(f"{stage}/{_BUFFER}", buffer.state())
+            tensors |= with_prefix(f"{stage}/", stage_states[stage] if stage_states else {})
+        return tensors
+
+    def restored(
+        self, state: Mapping[str, Tensor]
+    ) -> tuple[ReplayBuffer, list[dict[str, Tensor]], dict[str, Tensor]]:
+        """A buffer with this state, the `stage_states` [stage], and all other tensors.
+
+        This buffer does not change.
+        """
+        if not isinstance(state, Mapping):
+            raise InvalidInputError(
+                f"a state is a dictionary of named tensors, got {type(state).__name__}"
+            )
+        restored, stage_states = ReplayBuffer(self.num_tasks, len(self.stages)), []
         for stage in range(len(self.stages)):
             own = below(f"{stage}/", state)
-            restored.stages[stage] = StageBuffer.of_state(self.num_tasks, own)
-            if "inputs" in own:
-                restored._like = own["inputs"][0].numpy()
-            beside.append({n: t for n, t in own.items() if n not in StageBuffer.NAMES})
-        return restored, beside
+            buffer = StageBuffer.of_state(self.num_tasks, below(_BUFFER, own))
+            restored.stages[stage] = buffer
+            if len(buffer.inputs):
+                restored._require_one_kind_of_input(buffer)
+            stage_states.append({n: t for n, t in own.items() if not n.startswith(_BUFFER)})
+        numbers = {str(stage) for stage in range(len(self.stages))}
+        others = {n: t for n, t in state.items() if n.partition("/")[0] not in numbers}
+        return restored, stage_states, others
 
-
-class InformationGain:
-    """What was learned since the last plan: sums of log(1 + phi^T V^-1 phi) over the samples.
-
-    Each is at least what log det V of its stage and task has gained by them.
-    """
-
-    def __init__(self, num_tasks: int, horizon: int) -> None:
-        self.gains: Floats = np.zeros((horizon, num_tasks))
-        self._of_input: list[dict[int, float]] = [{} for _ in range(horizon)]
-
-    def count(
-        self,
-        stage: int,
-        tasks: Sequence[int],
-        played: Sequence[int],
-        squared_width: Callable[[int, int], float],
-    ) -> None:
-        """Add samples of inputs `played`; `squared_width`(task, input) is asked once an input."""
-        known = self._of_input[stage]
-        for task, row in zip(tasks, played, strict=True):
-            if row not in known:
-                known[row] = math.log1p(squared_width(task, row))
-            self.gains[stage, task] += known[row]
-
-    def could_multiply_by(self, growth: float) -> bool:
-        """Whether the determinant of some stage and task could have grown so much."""
-        return bool(self.gains.max() >= math.log(growth))
-
-    def state(self) -> Tensor:
-        """The gains, [stage, task]."""
-        return torch.from_numpy(self.gains.copy())
-
-    @classmethod
-    def of_state(cls, gains: Tensor) -> InformationGain:
-        """Continue from there; widths are asked for again."""
-        horizon, num_tasks = gains.shape
-        news = cls(num_tasks, horizon)
-        news.gains = gains.numpy().copy()
-        return news
+    def _require_one_kind_of_input(self, buffer: StageBuffer) -> None:
+        """Refuse saved stages whose inputs differ in shape or type."""
+        example = buffer.inputs.row(0).numpy()
+        if self._example is None:
+            self._example = example.copy()
+        elif (self._example.shape, self._example.dtype) != (example.shape, example.dtype):
+            raise InvalidInputError(
+                "the stages of the state hold inputs of different kinds: "
+                f"{self._example.dtype} of shape {list(self._example.shape)} and "
+                f"{example.dtype} of shape {list(example.shape)}"
+            )

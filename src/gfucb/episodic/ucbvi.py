@@ -1,34 +1,35 @@
-"""UCBVI: optimism on tables, for states that are told apart and no more."""
+"""UCBVI: optimistic value iteration on tables, for finite sets of states."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ActionSets, Decision, Row
+from gfucb.core.settings import describe_setting
+from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.episodes import validate_stage
-from gfucb.core.validation.settings import (
-    validate_count,
-    validate_not_negative,
-    validate_pair,
-)
-from gfucb.episodic.buffer import Floats
+from gfucb.core.validation.settings import validate_count, validate_not_negative, validate_pair
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.episodic.distinct_rows import Floats
 from gfucb.episodic.replay import ReplayBuffer
 
 
 class UCBVI:
-    """UCBVI for each task alone, on states that are told apart, no more (Azar et al., 2017).
+    """UCBVI for each task alone, on states without any similarity (Azar et al., 2017).
 
-    Q = clip(r + P V + c sqrt(1 / n)) with the empirical r and P; what was never tried is worth
-    the top of the range. Plans before every episode, at O(H S^2 A) a task.
+    Q = clip(r + P V + c sqrt(1 / n)) with the empirical r and P; the value of a pair without
+    samples is the upper end of the range. It plans before every episode, at O(H S^2 A) per task.
 
     Args:
+        num_tasks: M.
+        horizon: H.
         bonus: c; the theory has H sqrt(log(...) / 2) in units of the value range.
+        value_range: bounds of expected sums of rewards.
     """
 
     is_markov = True
@@ -47,81 +48,101 @@ class UCBVI:
         self.value_range = validate_pair(value_range, "value_range")
         self.plan_index = 0
         self._replay = ReplayBuffer(self.num_tasks, self.horizon)
+        # Values of the distinct inputs at the last plan, [stage][input].
         self._values: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]
 
-    def plan(self, candidates: Any, tasks: Any = None) -> None:
-        """Backward induction on the empirical tables; values of distinct inputs [input] a stage."""
+    def __repr__(self) -> str:
+        return (
+            f"UCBVI(num_tasks={self.num_tasks}, horizon={self.horizon}, bonus={self.bonus:g}, "
+            f"{len(self._replay)} transitions, {self.plan_index} plans)"
+        )
+
+    def plan(self, candidates: ArrayLike, tasks: ArrayLike | None = None) -> None:
+        """Backward induction on the empirical tables."""
+        self._validate(candidates, tasks)
         low, high = self.value_range
         for stage in reversed(range(self.horizon)):
-            memory = self._replay.stages[stage]
-            following = np.zeros(0)
-            if stage + 1 < self.horizon and len(memory.places):
-                shape = memory.places.rows.shape[:2]
-                own = memory.places.tasks.repeat_interleave(shape[1]).tolist()
-                inputs = memory.places.rows.flatten(0, 1).numpy()
-                following = self._look_up(stage + 1, own, inputs).reshape(shape).max(axis=1)
-            targets = memory.targets(following)
-            counts = np.maximum(memory.counts(len(targets)), 1.0)
-            means = memory.target_sums(targets) / counts
+            buffer = self._replay.stages[stage]
+            targets = buffer.targets(self._next_values(stage))
+            counts = np.maximum(buffer.counts(len(targets)), 1.0)
+            means = buffer.target_sums(targets) / counts
             self._values[stage] = np.clip(means + self.bonus / np.sqrt(counts), low, high)
         self.plan_index += 1
 
-    def _look_up(self, stage: int, tasks: list[int], inputs: NDArray[np.generic]) -> Floats:
-        """Values of inputs [n]; the top of the range where nothing is known."""
-        at = self._replay.stages[stage].inputs.find(tasks, inputs)
-        known = np.append(self._values[stage], self.value_range[1])
-        # Inputs first played after the last plan have no value yet.
-        at = np.where(at < len(self._values[stage]), at, -1)
-        return np.asarray(known[at])
+    def _next_values(self, stage: int) -> Floats:
+        """V_{h+1} of the next observations of a stage, [next_observation]."""
+        following = self._replay.stages[stage].next_observations
+        if stage + 1 == self.horizon or not len(following):
+            return np.zeros(0)
+        shape = following.rows.shape[:2]
+        tasks = following.tasks.repeat_interleave(shape[1]).tolist()
+        values = self._look_up(stage + 1, tasks, following.flat_rows.numpy())
+        return np.asarray(values.reshape(shape).max(axis=1))
 
-    def decide(self, stage: int, candidates: Any, tasks: Any = None) -> Decision:
-        """The action with the largest value, the first of equals."""
+    def _look_up(self, stage: int, tasks: list[int], inputs: NDArray[np.generic]) -> Floats:
+        """Values of inputs [n]; the upper end of the range for inputs without a value."""
+        rows = self._replay.stages[stage].inputs.find(tasks, inputs)
+        known = np.append(self._values[stage], self.value_range[1])
+        # Inputs first observed after the last plan have no value yet.
+        rows = np.where(rows < len(self._values[stage]), rows, -1)
+        return np.asarray(known[rows])
+
+    def _validate(self, candidates: ArrayLike, tasks: ArrayLike | None) -> ActionSets:
+        return validate_action_sets(candidates, tasks, None, num_tasks=self.num_tasks, device="cpu")
+
+    def decide(self, stage: int, candidates: ArrayLike, tasks: ArrayLike | None = None) -> Decision:
+        """The first action with the largest value, for every row of a stage."""
         stage = validate_stage(stage, self.horizon)
-        action_sets = validate_action_sets(
-            candidates, tasks, None, num_tasks=self.num_tasks, device="cpu"
-        )
-        values = torch.from_numpy(self._action_values(stage, action_sets))
+        action_sets = self._validate(candidates, tasks)
+        shape = tuple(action_sets.available.shape)
+        row_tasks = action_sets.tasks.repeat_interleave(shape[1]).tolist()
+        inputs = action_sets.candidates.flatten(0, 1).numpy()
+        values = torch.from_numpy(self._look_up(stage, row_tasks, inputs).reshape(shape))
         actions = action_sets.best_actions(values)
         return action_sets.decision(actions, values.gather(1, actions[:, None]).squeeze(1))
-
-    def _action_values(self, stage: int, action_sets: ActionSets) -> Floats:
-        shape = tuple(action_sets.available.shape)
-        tasks = action_sets.tasks.repeat_interleave(shape[1]).tolist()
-        return self._look_up(stage, tasks, action_sets.candidates.flatten(0, 1).numpy()).reshape(
-            shape
-        )
 
     def observe(
         self,
         stage: int,
         decision: Decision,
-        rewards: Any,
-        next_candidates: Any = None,
-        ended: Any = None,
+        rewards: ArrayLike,
+        next_candidates: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
     ) -> None:
-        """Count."""
-        stage, news = self._replay.read(stage, decision, rewards, next_candidates, ended)
-        self._replay.stages[stage].append(news)
+        """Store the result of a decision; see `EpisodicGFUCB.observe`."""
+        self._replay.append(
+            *self._replay.validate(stage, decision, rewards, next_candidates, ended)
+        )
 
     def diagnostics(self) -> Row:
-        """How many plans were made."""
+        """The number of plans."""
         return {"plans": self.plan_index}
 
     def state(self) -> dict[str, Tensor]:
-        """Counts and values as named tensors."""
-        beside = [{"values": torch.from_numpy(values)} for values in self._values]
-        return self._replay.state(beside) | {"plan_index": torch.tensor(self.plan_index)}
+        """All transitions and the values of the plan, as named tensors."""
+        stages = [{"values": torch.from_numpy(values.copy())} for values in self._values]
+        return self._replay.state(stages) | {"plan_index": torch.tensor(self.plan_index)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue from there."""
-        self._replay, beside = self._replay.of_state(state)
-        self._values = [own["values"].numpy() for own in beside]
-        self.plan_index = int(state["plan_index"])
+        """Continue from a state; it is checked before the agent changes."""
+        replay, stage_states, others = self._replay.restored(state)
+        validate_state_names(others, ["plan_index"])
+        plan_index = validate_state_tensor(others, "plan_index", [], dtype=torch.int64, low=0)
+        low, high = self.value_range
+        values = []
+        for own, buffer in zip(stage_states, replay.stages, strict=True):
+            validate_state_names(own, ["values"])
+            saved = validate_state_tensor(
+                own, "values", [None], dtype=torch.float64, low=low, high=high
+            )
+            if len(saved) > len(buffer.inputs):
+                raise InvalidInputError(
+                    f"the state has {len(saved)} values for {len(buffer.inputs)} inputs of a stage"
+                )
+            values.append(saved.numpy().copy())
+        self._replay, self._values, self.plan_index = replay, values, int(plan_index)
 
     def settings(self) -> dict[str, str]:
-        """What must be the same to continue."""
-        return {
-            "horizon": str(self.horizon),
-            "bonus": str(self.bonus),
-            "value_range": str(self.value_range),
-        }
+        """What must be the same to continue from a state."""
+        names = ("horizon", "bonus", "value_range")
+        return {name: describe_setting(getattr(self, name)) for name in names}

@@ -80,6 +80,14 @@ def validate_transitions(
             f"the decision has {rows} tasks but inputs of shape {list(inputs.shape)}; "
             "pass what decide returned, or decision[rows]"
         )
+    for name in ("actions", "optimistic_values"):
+        if tuple(getattr(decision, name).shape) != (rows,):
+            raise InvalidInputError(
+                f"the decision has {rows} tasks but {name} of shape "
+                f"{list(getattr(decision, name).shape)}; pass what decide returned, or "
+                "decision[rows]"
+            )
+    _array(decision.optimistic_values, "the optimistic values of the decision")
     if like is not None and (inputs.shape[1:] != like.shape or inputs.dtype != like.dtype):
         raise InvalidInputError(
             f"this agent has learned from {like.dtype} inputs of shape {list(like.shape)}, "

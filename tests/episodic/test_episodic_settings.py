@@ -1,4 +1,4 @@
-"""Settings of episodic agents that contradict each other, or are no numbers, are refused."""
+"""Settings of episodic agents: refused values, defaults, ranges."""
 
 import math
 from dataclasses import replace
@@ -11,10 +11,7 @@ from gfucb.core.errors import InvalidInputError, UnknownNameError
 from gfucb.core.validation.settings import validate_pair, validate_ranges
 from gfucb.environments import tabular_lock, tabular_mdps
 from gfucb.episodic import LSVIUCB, UCBVI, EpisodicGFUCB
-from gfucb.episodic.settings import (
-    default_offset,
-    validate_auxiliary_targets,
-)
+from gfucb.episodic.episodic_settings import default_offset
 from gfucb.models import FiniteClass, IdentityRepresentation
 from gfucb.runs import EpisodicAgentConfig, make_agent
 
@@ -32,15 +29,10 @@ ONE_HOT = FiniteClass([IdentityRepresentation()])
         (lambda: UCBVI(1, 2, value_range=3), r"value_range must be \(low, high\), got 3"),
         (lambda: LSVIUCB(1, 2, beta=NAN), "beta must be a finite .* got nan"),
         (lambda: LSVIUCB(1, 2, beta=-0.1), "beta must be a finite number of at least 0"),
-        (lambda: LSVIUCB(1, 2, replan_growth=NAN), "replan_growth must be at least 1, got nan"),
+        (lambda: LSVIUCB(1, 2, replan_growth=NAN), "replan_growth must be a finite"),
         (lambda: LSVIUCB(1, 2, value_range=(1, 1)), "value_range .* low < high"),
-        (lambda: validate_auxiliary_targets(-1, 0.0), "next_targets must be an integer .* got -1"),
-        (
-            lambda: validate_auxiliary_targets(1.5, 0.0),
-            "next_targets must be an integer .* got 1.5",
-        ),
-        (lambda: validate_auxiliary_targets(0, NAN), "reward_weight must be a finite"),
-        (lambda: validate_auxiliary_targets(0, -1.0), "reward_weight must be a finite"),
+        (lambda: EpisodicGFUCB(1, 2, next_targets=-1), "next_targets must be an integer .* got -1"),
+        (lambda: EpisodicGFUCB(1, 2, reward_weight=NAN), "reward_weight must be a finite"),
         (lambda: validate_pair((0, 1, 2), "reward_range"), r"reward_range must be \(low, high\)"),
         (lambda: validate_ranges((1, 0), None), "value_range .* low < high"),
         (lambda: validate_ranges(None, (1, 0)), "reward_range .* low < high"),
@@ -50,12 +42,12 @@ ONE_HOT = FiniteClass([IdentityRepresentation()])
         (lambda: validate_ranges((-5, -2), (0, 1)), "must overlap"),
     ],
 )
-def test_wrong_settings_are_refused_with_a_sentence(make, message):
+def test_invalid_settings_are_refused(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
 
 
-def test_ranges_that_agree_pass():
+def test_overlapping_ranges_are_accepted():
     for value_range, reward_range in [((0, 1), (0, 0.25)), ((0, 1), (0, 1)), ((-2, 3), (-1, 1))]:
         validate_ranges(value_range, reward_range)
         agent = EpisodicGFUCB(1, 4, value_range=value_range, reward_range=reward_range)
@@ -63,7 +55,7 @@ def test_ranges_that_agree_pass():
             low, high = agent.range_of(stage)
             assert low < high
     validate_ranges(None, None)
-    assert validate_auxiliary_targets(np.int64(3), 0.5) == (3, 0.5)
+    assert EpisodicGFUCB(1, 2, next_targets=np.int64(3)).fit_settings.next_targets == 3
 
 
 @pytest.mark.parametrize(
@@ -75,23 +67,23 @@ def test_ranges_that_agree_pass():
     ],
 )
 @pytest.mark.parametrize("name", ["gfucb-mdp", "independent-mdp", "fitted-q"])
-def test_what_the_command_line_says_is_checked(name, change, error, message):
+def test_settings_of_the_command_line_are_validated(name, change, error, message):
     config = replace(EpisodicAgentConfig(name=name), **change)
     with pytest.raises(error, match=message):
         make_agent(config, tabular_lock(horizon=2), 0)
 
 
-def test_the_default_offset():
+def test_default_offset():
     assert default_offset(None) == default_offset((0.0, 7.0)) == default_offset((-3.0, 1.0)) == 0.0
     assert default_offset((5.0, 10.0)) == 5.0
 
 
 @pytest.mark.parametrize("low", [-7.0, -1.0, 0.0, 5.0])
-def test_untried_pairs_hope_for_the_top_of_the_range(low):
-    """Where a pair never played bonuses for the bottom, the first that pays is played for ever."""
-    stay = np.ones((1, 2, 1))
+def test_optimistic_value_without_samples_is_the_upper_end_of_the_range(low):
+    """With a smaller value, the first action that pays would be chosen for ever."""
+    transitions = np.ones((1, 2, 1))
     environment = tabular_mdps(
-        [stay],
+        [transitions],
         [[[low + 1.0, low + 4.0]]],
         horizon=1,
         reward_range=(low, low + 5.0),
@@ -100,8 +92,8 @@ def test_untried_pairs_hope_for_the_top_of_the_range(low):
     agent = make_agent(EpisodicAgentConfig(), environment, 0)
     candidates = environment.episode(1).offered()[1]
     agent.plan(candidates)
-    bonus_scale = agent.decide(0, candidates).optimistic_values
-    assert low + 0.94 * 5.0 < float(bonus_scale[0]) <= low + 5.0
+    optimistic_values = agent.decide(0, candidates).optimistic_values
+    assert low + 0.94 * 5.0 < float(optimistic_values[0]) <= low + 5.0
     for _ in range(2):
         agent.plan(candidates)
         decision = agent.decide(0, candidates)
@@ -110,8 +102,8 @@ def test_untried_pairs_hope_for_the_top_of_the_range(low):
     assert len(agent.buffers[0].inputs) == 2
 
 
-def test_moving_a_range_up_moves_what_is_hoped_for_and_nothing_else():
-    bonuses = []
+def test_optimistic_values_move_with_the_value_range():
+    values = []
     for low in (0.0, 5.0):
         agent = EpisodicGFUCB(
             1, 1, ONE_HOT, value_range=(low, low + 5.0), offset=default_offset((low, low + 5.0))
@@ -121,5 +113,5 @@ def test_moving_a_range_up_moves_what_is_hoped_for_and_nothing_else():
             agent.plan(candidates)
             decision = agent.decide(0, candidates)
             agent.observe(0, decision, [low + reward])
-            bonuses.append(float(decision.optimistic_values[0]) - low)
-    np.testing.assert_allclose(bonuses[:4], bonuses[4:], rtol=1e-12)
+            values.append(float(decision.optimistic_values[0]) - low)
+    np.testing.assert_allclose(values[:4], values[4:], rtol=1e-12)
