@@ -366,3 +366,11 @@ def test_the_checksum_covers_names_types_shapes_numbers_and_texts():
         checksum_of({"a": torch.zeros(4), "empty": torch.zeros(0)}, {"b": "c"}),
     ]
     assert len({base, *others}) == len(others) + 1
+
+
+def test_tensors_with_strides_of_zero_are_saved(tmp_path):
+    row = torch.arange(3.0).expand(1, 3)[:, :1].expand(1, 1)
+    state = {"one": torch.tensor(2.0).expand(1), "row": row}
+    write_state(tmp_path / "state", state, {})
+    read, _ = read_state(tmp_path / "state")
+    assert all(torch.equal(read[name], state[name]) for name in state)

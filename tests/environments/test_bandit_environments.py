@@ -27,7 +27,7 @@ def test_environment_passes_the_check(make):
 
 
 def test_environment_that_ignores_its_seed_fails_the_check():
-    with pytest.raises(CheckError, match="seeds are ignored"):
+    with pytest.raises(CheckError, match="the seed has no effect"):
         check_bandit_environment(lambda seed: finite_bandit(seed=0))
 
 

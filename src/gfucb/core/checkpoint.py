@@ -124,7 +124,9 @@ def checksum_of(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> str:
     """A digest of all names, types, shapes and numbers of tensors on the CPU, and of all texts."""
     hasher = hashlib.blake2b(json.dumps(sorted(texts.items())).encode(), digest_size=32)
     for name, tensor in sorted(tensors.items()):
-        content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        # A clone, because a contiguous tensor of one row may have strides of 0.
+        rows = tensor.clone(memory_format=torch.contiguous_format)
+        content = rows.reshape(-1).view(torch.uint8).numpy().tobytes()
         header = [name, str(tensor.dtype), list(tensor.shape), len(content)]
         hasher.update(json.dumps(header).encode() + content)
     return hasher.hexdigest()

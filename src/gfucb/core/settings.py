@@ -125,7 +125,7 @@ def _describe_collection(
 
 
 def _describe_array(value: Tensor | np.ndarray) -> str:
-    tensor = torch.as_tensor(value).detach().cpu().contiguous()
+    tensor = torch.as_tensor(value).detach().cpu().clone(memory_format=torch.contiguous_format)
     digest = _digest(tensor.view(-1).view(torch.uint8).numpy().tobytes())
     return f"tensor({str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}, {digest})"
 
