@@ -54,17 +54,19 @@ def test_a_calibrated_radius_is_for_each_entry_where_entries_hope_alone():
     for agent in (alone, shared):
         teach(agent)
         agent.decide(next(candidate_rounds(1)))
-    assert alone.calibration.num_tests > alone.calibration.radius.warm_up
+    assert alone.calibration.num_rewards > alone.calibration.radius.warm_up
     radius = alone.diagnostics()["squared_radius"]
-    assert radius == pytest.approx(alone.calibration.scale**2)
-    assert shared.diagnostics()["squared_radius"] == pytest.approx(3 * shared.calibration.scale**2)
+    assert radius == pytest.approx(alone.calibration.task_radius**2)
+    assert shared.diagnostics()["squared_radius"] == pytest.approx(
+        3 * shared.calibration.task_radius**2
+    )
 
 
 def test_neural_linear_ucb_hopes_for_the_estimate_plus_the_width_of_its_own_head():
     agent = gfucb.bandits.neural_linear_ucb(3, fit=QUICK, value_range=None)
     teach(agent)
     together = agent.decide(next(candidate_rounds(1)))
-    prediction, scale = together.prediction, agent.calibration.scale
+    prediction, scale = together.prediction, agent.calibration.task_radius
     torch.testing.assert_close(
         together.optimistic_values, prediction.mean + scale * prediction.variance.sqrt()
     )

@@ -1,4 +1,4 @@
-"""Scales that keep their bounds."""
+"""Calibrated radii have their target coverage."""
 
 import math
 
@@ -14,64 +14,68 @@ from gfucb.estimation.calibration import Calibration
 from gfucb.runs import play
 
 
-def fed(radius: CalibratedRadius, errors: torch.Tensor, widths: torch.Tensor) -> Calibration:
-    calibration = Calibration.begin(radius)
+def calibrated(radius: CalibratedRadius, errors: torch.Tensor, widths: torch.Tensor) -> Calibration:
+    calibration = Calibration.initial(radius)
     for error, width in zip(errors.split(10), widths.split(10), strict=True):
         calibration = calibration.after(Prediction(torch.zeros(len(error)), width), error)
     return calibration
 
 
 @pytest.mark.parametrize("target", [0.5, 0.8, 0.95])
-def test_gaussian_errors_are_covered_as_often_as_asked_and_by_the_right_scale(target):
+def test_gaussian_errors_have_the_target_coverage_and_the_known_quantile(target):
     generator = random_stream(0, "errors")
     widths = torch.rand(4000, generator=generator, dtype=torch.float64) * 3
     noise = torch.randn(4000, generator=generator, dtype=torch.float64)
-    calibration = fed(CalibratedRadius(1.0, target), 0.2 * noise * (1 + widths).sqrt(), widths)
+    calibration = calibrated(
+        CalibratedRadius(1.0, target), 0.2 * noise * (1 + widths).sqrt(), widths
+    )
     quantile = torch.distributions.Normal(0, 0.2).icdf(torch.tensor((1 + target) / 2))
-    assert calibration.scale == pytest.approx(float(quantile), rel=0.06)
+    assert calibration.task_radius == pytest.approx(float(quantile), rel=0.06)
     assert calibration.coverage == pytest.approx(target, abs=0.02)
 
 
-def test_the_scale_is_the_smallest_that_covers_the_share():
+def test_the_radius_is_the_smallest_that_covers_the_target_share():
     errors = torch.arange(1, 100, dtype=torch.float64)
-    calibration = fed(CalibratedRadius(1.0, 0.9, warm_up=99), errors, torch.zeros(99))
-    assert calibration.scale == 90  # ranks 1 to 90 of 99: 0.9 of one hundred
+    calibration = calibrated(CalibratedRadius(1.0, 0.9, warm_up=99), errors, torch.zeros(99))
+    assert calibration.task_radius == 90  # ranks 1 to 90 of 99: 0.9 of one hundred
 
 
 def test_early_errors_are_forgotten_and_the_window_is_bounded():
     errors = torch.cat([torch.full((500,), 5.0), torch.full((1500,), 0.1)]).double()
-    calibration = fed(CalibratedRadius(1.0, 0.9, window=800), errors, torch.zeros(2000))
-    assert calibration.scale == pytest.approx(0.1)
+    calibration = calibrated(CalibratedRadius(1.0, 0.9, window=800), errors, torch.zeros(2000))
+    assert calibration.task_radius == pytest.approx(0.1)
     assert len(calibration.scores) == 800
 
 
-def test_before_the_warm_up_and_without_a_target_the_scale_is_the_start():
+def test_before_the_warm_up_and_without_a_target_the_radius_is_the_initial_one():
     prediction = Prediction(torch.zeros(19), torch.zeros(19))
-    early = Calibration.begin(CalibratedRadius(0.3)).after(prediction, torch.ones(19))
-    assert early.scale == 0.3
-    fixed = fed(CalibratedRadius(0.3, None), torch.ones(100).double(), torch.zeros(100))
-    assert fixed.scale == 0.3
-    assert math.isnan(Calibration.begin(CalibratedRadius(0.3)).coverage)
+    early = Calibration.initial(CalibratedRadius(0.3)).after(prediction, torch.ones(19))
+    assert early.task_radius == 0.3
+    fixed = calibrated(CalibratedRadius(0.3, None), torch.ones(100).double(), torch.zeros(100))
+    assert fixed.task_radius == 0.3
+    assert math.isnan(Calibration.initial(CalibratedRadius(0.3)).coverage)
 
 
-def test_a_task_asked_alone_hopes_as_it_does_among_all():
+def test_a_task_that_decides_alone_has_its_share_of_the_radius():
     agent = GFUCB(4, seed=0)
     x = torch.rand(4, 3, 5, generator=random_stream(0, "x"))
     agent.observe(agent.decide(x), [0.1, 0.2, 0.3, 0.4])
-    scale = agent.calibration.scale
-    assert agent.confidence_set(x[0]).squared_radius == pytest.approx(4 * scale**2)
+    radius = agent.calibration.task_radius
+    assert agent.confidence_set(x[0]).squared_radius == pytest.approx(4 * radius**2)
     agent.decide(x[:1], tasks=[2])
-    assert agent.last_selection.squared_radius == pytest.approx(scale**2)
+    assert agent.last_selection.squared_radius == pytest.approx(radius**2)
 
 
-@pytest.mark.parametrize("wrong", [{"target": 1.0}, {"start": -1.0}, {"warm_up": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"target_coverage": 1.0}, {"initial_radius": -1.0}, {"warm_up": 0}, {"window": 5}]
+)
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(InvalidInputError):
-        CalibratedRadius(**({"start": 0.2} | wrong))
+        CalibratedRadius(**({"initial_radius": 0.2} | wrong))
 
 
 @pytest.mark.slow
-def test_on_digits_promises_are_kept_as_often_as_asked():
+def test_on_digits_the_coverage_is_close_to_its_target():
     environment = ImageBandit(load_digits(), num_tasks=10, seed=6001)
     agent = GFUCB(10, seed=6001)
     last = list(play(agent, environment, num_rounds=100))[-1]

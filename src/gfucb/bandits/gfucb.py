@@ -102,7 +102,7 @@ class GFUCB:
         low, high = value_range or UNKNOWN_RANGE
         self.squared_radius = _validate_radius(squared_radius, default_radius((low, high)))
         self.calibration = (
-            Calibration.begin(self.squared_radius)
+            Calibration.initial(self.squared_radius)
             if isinstance(self.squared_radius, CalibratedRadius)
             else None
         )
@@ -300,7 +300,7 @@ class GFUCB:
 def default_radius(value_range: tuple[float, float]) -> CalibratedRadius:
     """Starts at a share of the value range for each task, then follows the prediction errors."""
     low, high = value_range
-    return CalibratedRadius(start=INITIAL_RADIUS * (high - low))
+    return CalibratedRadius(initial_radius=INITIAL_RADIUS * (high - low))
 
 
 def head_prediction(

@@ -100,7 +100,7 @@ def replay_calibrations(
     its reward before the agent learns it.
     """
     radius = default_radius(agent.learner.value_range or (0.0, 1.0))
-    calibrations = {name: Calibration.begin(radius) for name in selectors}
+    calibrations = {name: Calibration.initial(radius) for name in selectors}
     for start in range(0, len(log), log.num_tasks):
         part = slice(start, start + log.num_tasks)
         tasks, inputs, rewards = log.tasks[part], log.inputs[part], log.targets[part]

@@ -200,8 +200,8 @@ def squared_radius(radius: str, num_rounds: int, calibration: Calibration | None
     """B_t as printed, or the calibrated radius for a decision of a single task."""
     if radius == PRINTED or calibration is None:
         return LogRadius()(num_rounds)
-    target = 0.95 if radius == WIDE else calibration.radius.target
-    retargeted = replace(calibration, radius=replace(calibration.radius, target=target))
+    target = 0.95 if radius == WIDE else calibration.radius.target_coverage
+    retargeted = replace(calibration, radius=replace(calibration.radius, target_coverage=target))
     return retargeted.squared_radius(1)
 
 

@@ -54,7 +54,9 @@ def squared_radius(
     if config.radius in ("default", "constant"):
         value_range = (-1.0, 1.0) if isinstance(environment, SyntheticBandit) else (0.0, 1.0)
         target = config.coverage if config.radius == "default" else None
-        return replace(default_radius(value_range), target=target, factor=config.radius_scale)
+        return replace(
+            default_radius(value_range), target_coverage=target, factor=config.radius_scale
+        )
     radii: dict[str, Callable[[], SquaredRadius]] = {
         "printed-log": LogRadius,
         "corrected": lambda: _lemma_1_radius(config, environment),
