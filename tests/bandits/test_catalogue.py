@@ -1,4 +1,4 @@
-"""One catalogue for all tasks: the same decisions, every item held and represented once."""
+"""One catalogue for all tasks: the same decisions, and features of every item once."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from gfucb.core.random import random_stream
 from gfucb.core.validation.bandits import validate_action_sets
 
 TASKS, ITEMS, DIM = 6, 7, 5
-SOLVERS = [
+SELECTORS = [
     gfucb.Greedy(),
     gfucb.LastLayer(),
     gfucb.LastLayer(joint=False),
@@ -36,7 +36,7 @@ def small_network() -> nn.Module:
     return net
 
 
-def taught(**options) -> GFUCB:
+def trained(**options) -> GFUCB:
     agent = GFUCB(TASKS, small_network(), fit=VariableProjection(steps=3), **options)
     tasks = torch.arange(4 * TASKS) % TASKS
     agent.learn(tasks, numbers("inputs", len(tasks), DIM), numbers("rewards", len(tasks)))
@@ -49,16 +49,16 @@ SOME[:, 0] = True
 REPEATED = torch.tensor([1, 4, 1, 0])
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("selector", SELECTORS, ids=lambda selector: type(selector).__name__)
 @pytest.mark.parametrize(
     ("tasks", "available"),
     [(None, None), (None, SOME), (REPEATED, None), (REPEATED, SOME[:4])],
     ids=["all", "ragged", "some tasks", "some tasks, ragged"],
 )
-def test_a_catalogue_gets_the_decision_of_the_menu_that_repeats_it(solver, tasks, available):
-    agent = taught(action_selector=solver)
-    entries = TASKS if tasks is None else len(tasks)
-    copied = CATALOGUE.repeat(entries, 1, 1)
+def test_a_catalogue_gives_the_decision_of_candidates_that_repeat_it(selector, tasks, available):
+    agent = trained(action_selector=selector)
+    rows = TASKS if tasks is None else len(tasks)
+    copied = CATALOGUE.repeat(rows, 1, 1)
     expected = agent.decide(copied, tasks, available)
     decision = agent.decide_from(CATALOGUE, tasks, available)
     assert torch.equal(decision.actions, expected.actions)
@@ -68,10 +68,10 @@ def test_a_catalogue_gets_the_decision_of_the_menu_that_repeats_it(solver, tasks
     close = {"rtol": 1e-4, "atol": 1e-5}
     torch.testing.assert_close(decision.optimistic_values, expected.optimistic_values, **close)
     torch.testing.assert_close(decision.prediction.mean, expected.prediction.mean, **close)
-    agent.observe(decision, [0.5] * entries)
+    agent.observe(decision, [0.5] * rows)
 
 
-def test_exact_optimism_takes_catalogues_too():
+def test_exact_selection_accepts_catalogues():
     known = gfucb.FiniteClass([lambda x: x[:, :2].double(), lambda x: x[:, 2:4].double()])
     agent = GFUCB(TASKS, known)
     tasks = torch.arange(TASKS)
@@ -83,7 +83,7 @@ def test_exact_optimism_takes_catalogues_too():
 
 
 class Counting(nn.Module):
-    """Counts the rows it is shown."""
+    """Counts the inputs it gets."""
 
     rows = 0
 
@@ -96,12 +96,12 @@ class Counting(nn.Module):
         return self.linear(x)
 
 
-@pytest.mark.parametrize("solver", [gfucb.LastLayer(), gfucb.Greedy()])
+@pytest.mark.parametrize("selector", [gfucb.LastLayer(), gfucb.Greedy()])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
-def test_every_item_is_represented_once_a_pass_whatever_the_number_of_tasks(solver, epsilon):
+def test_the_cost_of_features_does_not_depend_on_the_number_of_tasks(selector, epsilon):
     def rows_of_a_decision(num_tasks: int) -> int:
         agent = GFUCB(
-            num_tasks, Counting(), fit=VariableProjection(steps=0), action_selector=solver
+            num_tasks, Counting(), fit=VariableProjection(steps=0), action_selector=selector
         )
         tasks = torch.arange(num_tasks)
         agent.learn(tasks, numbers("inputs", num_tasks, DIM), numbers("rewards", num_tasks))
@@ -129,7 +129,7 @@ def test_views_that_repeat_a_catalogue_are_not_copied(candidates):
     assert action_sets.restricted_to(torch.zeros(TASKS, dtype=torch.int64)).is_shared
 
 
-def test_a_single_entry_and_copies_are_ordinary_menus():
+def test_a_single_row_and_a_repeated_tensor_are_ordinary_candidates():
     one = validate_action_sets(CATALOGUE[None], [2], None, num_tasks=TASKS, device="cpu")
     copied = validate_action_sets(
         CATALOGUE.repeat(TASKS, 1, 1), None, None, num_tasks=TASKS, device="cpu"
@@ -138,8 +138,8 @@ def test_a_single_entry_and_copies_are_ordinary_menus():
     assert len(one.items) == ITEMS and len(copied.items) == TASKS * ITEMS
 
 
-def test_items_offered_to_nobody_may_be_anything_and_others_may_not():
-    agent, broken = taught(), CATALOGUE.clone()
+def test_items_that_no_row_may_choose_may_hold_any_value():
+    agent, broken = trained(), CATALOGUE.clone()
     broken[3] = float("nan")
     nowhere = SOME.clone()
     nowhere[:, 3] = False
@@ -161,13 +161,13 @@ def test_items_offered_to_nobody_may_be_anything_and_others_may_not():
         (CATALOGUE, "all", "tasks must be a tensor"),
     ],
 )
-def test_bad_catalogues(catalogue, tasks, message):
+def test_wrong_catalogues_are_refused(catalogue, tasks, message):
     with pytest.raises(InvalidInputError, match=message):
-        taught().decide_from(catalogue, tasks)
+        trained().decide_from(catalogue, tasks)
 
 
-def test_what_the_caller_does_to_the_catalogue_later_does_not_reach_the_decision():
-    agent, catalogue = taught(), CATALOGUE.clone()
+def test_later_changes_of_the_catalogue_do_not_reach_the_decision():
+    agent, catalogue = trained(), CATALOGUE.clone()
     decision = agent.decide_from(catalogue)
     expected = decision.inputs.clone()
     catalogue.zero_()

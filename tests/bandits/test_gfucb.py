@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +21,7 @@ def numbers(seed: int, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=random_stream(seed, "numbers"), dtype=torch.float64)
 
 
-def test_one_task_with_the_identity_is_oful_to_the_digit():
+def test_one_task_with_the_identity_is_oful():
     """Abbasi-Yadkori et al. 2011: argmax <theta, x> + sqrt(beta) |x|_{V^-1}, written out."""
     dim, actions, ridge, beta = 5, 7, 0.8, 1.3
     agent = GFUCB(
@@ -109,11 +113,11 @@ AGENTS = {
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_keeps_the_contract(name):
+def test_every_agent_passes_the_check_of_agents(name):
     check_bandit_agent(AGENTS[name])
 
 
-def test_deciding_is_a_question_not_a_lesson():
+def test_decisions_change_nothing():
     one, other = GFUCB(4, fit=QUICK), GFUCB(4, fit=QUICK)
     for index in range(5):
         candidates = numbers(index, 4, 3, 2)
@@ -126,15 +130,15 @@ def test_deciding_is_a_question_not_a_lesson():
         other.observe(second, torch.rand(4, generator=random_stream(index, "r")))
 
 
-def test_asking_about_one_shape_before_any_reward_does_not_commit_the_agent_to_it():
+def test_a_decision_before_any_reward_does_not_fix_the_shape_of_inputs():
     agent = GFUCB(2, fit=QUICK)
     agent.decide(torch.rand(2, 3, 9))
     decision = agent.decide(torch.rand(2, 3, 4, 4))
     agent.observe(decision, [0.0, 1.0])
 
 
-def test_late_and_partial_rewards_teach_the_same_as_prompt_ones():
-    """With a fixed representation the heads depend on what was seen, not on when."""
+def test_late_and_partial_rewards_give_the_same_fit_as_prompt_ones():
+    """With a fixed representation the heads depend on the samples, not on their order."""
     known = FiniteClass([IdentityRepresentation()])
     prompt, late = GFUCB(3, known), GFUCB(3, known)
     waiting = []
@@ -146,26 +150,26 @@ def test_late_and_partial_rewards_teach_the_same_as_prompt_ones():
     for decision, rewards in reversed(waiting):
         late.observe(decision[2], rewards[2:])
         late.observe(decision[[1, 0]], rewards[[1, 0]])
-    action_sets = numbers(99, 3, 4, 2)
+    question = numbers(99, 3, 4, 2)
     torch.testing.assert_close(
-        prompt.decide(action_sets).optimistic_values, late.decide(action_sets).optimistic_values
+        prompt.decide(question).optimistic_values, late.decide(question).optimistic_values
     )
 
 
-def test_logs_teach_as_decisions_do():
+def test_logs_give_the_same_fit_as_decisions():
     known = FiniteClass([IdentityRepresentation()])
     by_decision, by_log = GFUCB(3, known), GFUCB(3, known)
     decision = by_decision.decide(numbers(0, 3, 4, 2))
     by_decision.observe(decision, [0.1, 0.2, 0.3])
     by_log.learn(decision.tasks, decision.inputs, [0.1, 0.2, 0.3])
-    action_sets = numbers(1, 3, 4, 2)
+    question = numbers(1, 3, 4, 2)
     assert torch.equal(
-        by_decision.decide(action_sets).optimistic_values,
-        by_log.decide(action_sets).optimistic_values,
+        by_decision.decide(question).optimistic_values,
+        by_log.decide(question).optimistic_values,
     )
 
 
-def test_a_round_may_offer_some_tasks_twice_and_others_not_at_all():
+def test_a_round_may_have_several_rows_of_one_task_and_none_of_others():
     agent = GFUCB(5, fit=QUICK)
     decision = agent.decide(torch.rand(3, 4, 6), tasks=[4, 1, 4])
     assert decision.tasks.tolist() == [4, 1, 4]
@@ -175,7 +179,7 @@ def test_a_round_may_offer_some_tasks_twice_and_others_not_at_all():
     assert agent.learner.fit_state(torch.rand(1, 6))[1].tasks.tolist() == [1, 4, 4]
 
 
-def test_padding_that_is_not_available_may_be_anything():
+def test_padding_that_is_not_available_may_hold_any_value():
     agent = GFUCB(2, fit=QUICK)
     candidates = torch.rand(2, 3, 4)
     available = torch.tensor([[True, True, False], [True, False, False]])
@@ -204,7 +208,7 @@ def test_relabelling_the_tasks_changes_nothing():
     known = finite_bandit(seed=0).representation_class
     one, other = GFUCB(4, known), GFUCB(4, known)
     order = torch.tensor([2, 0, 3, 1])
-    # Without data all bonuses are equal, and which of equals comes first may depend on rounding.
+    # Without data all bonuses are equal, and rounding may decide which of equal values is first.
     first_inputs, first_rewards = numbers(77, 4, 6), numbers(78, 4)
     one.learn(torch.arange(4), first_inputs, first_rewards)
     other.learn(torch.arange(4), first_inputs[order], first_rewards[order])
@@ -217,10 +221,10 @@ def test_relabelling_the_tasks_changes_nothing():
         other.observe(second, rewards[order])
 
 
-def test_reported_hopes_lie_in_the_value_range():
+def test_reported_optimistic_values_lie_in_the_value_range():
     agent = GFUCB(2, squared_radius=ConstantRadius(1e6), fit=QUICK)
-    bonuses = agent.decide(torch.rand(2, 3, 4)).optimistic_values
-    assert bonuses.tolist() == [1.0, 1.0]
+    values = agent.decide(torch.rand(2, 3, 4)).optimistic_values
+    assert values.tolist() == [1.0, 1.0]
 
 
 def test_the_representation_is_refitted_when_the_data_has_grown_and_heads_always():
@@ -231,11 +235,11 @@ def test_the_representation_is_refitted_when_the_data_has_grown_and_heads_always
         return QUICK(data, start, penalty, generator)
 
     agent = GFUCB(1, fit=counting_fit, refit_growth=2.0)
-    action_sets = torch.rand(1, 1, 3)
-    before = float(agent.decide(action_sets).optimistic_values)
+    candidates = torch.rand(1, 1, 3)
+    before = float(agent.decide(candidates).optimistic_values)
     for _ in range(20):
-        agent.observe(agent.decide(action_sets), [0.0])
-        after = float(agent.decide(action_sets).optimistic_values)
+        agent.observe(agent.decide(candidates), [0.0])
+        after = float(agent.decide(candidates).optimistic_values)
         assert after <= before
         before = after
     assert calls == [1, 2, 4, 8, 16]
@@ -247,25 +251,25 @@ def regret(agent, environment, num_rounds: int, **options) -> float:
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
-def test_in_an_exact_world_gfucb_learns(seed):
+def test_gfucb_learns_in_a_finite_environment(seed):
     environment = finite_bandit(num_tasks=4, seed=seed)
-    mine = GFUCB(4, environment.representation_class, value_range=(-1.0, 1.0))
+    agent = GFUCB(4, environment.representation_class, value_range=(-1.0, 1.0))
     # Measured: 0.03 to 0.08 of uniform.
-    assert regret(mine, environment, 100) < 0.25 * regret(gfucb.Uniform(4), environment, 100)
+    assert regret(agent, environment, 100) < 0.25 * regret(gfucb.Uniform(4), environment, 100)
 
 
 @pytest.mark.parametrize("seed", [11, 12, 13])
-def test_sharing_a_linear_representation_beats_learning_alone(seed):
+def test_sharing_a_linear_representation_has_less_regret_than_separate_learning(seed):
     environment = linear_bandit(num_tasks=20, input_dim=20, feature_dim=2, seed=seed)
-    mine = GFUCB(20, LinearClass(20, 2), value_range=(-1.0, 1.0))
+    agent = GFUCB(20, LinearClass(20, 2), value_range=(-1.0, 1.0))
     # Measured on other seeds: 0.48 to 0.54 of LinUCB for each task alone.
-    assert regret(mine, environment, 100) < 0.75 * regret(gfucb.linucb(20), environment, 100)
+    assert regret(agent, environment, 100) < 0.75 * regret(gfucb.linucb(20), environment, 100)
 
 
-def test_the_corrected_radius_keeps_the_truth_inside_at_every_round():
-    """Coverage over 40 runs of 25 rounds; the bound bounds 95% of the runs.
+def test_the_corrected_radius_contains_the_true_function_in_every_round():
+    """Coverage over 40 runs of 25 rounds; the radius guarantees 95% of the runs.
 
-    It is generous: a hundredth of it misses, so the count is one that can fail.
+    It is loose: a hundredth of it misses, so the test can fail.
     """
     misses, misses_of_a_hundredth = 0, 0
     for seed in range(40):
@@ -297,7 +301,7 @@ def test_the_corrected_radius_keeps_the_truth_inside_at_every_round():
     assert misses_of_a_hundredth > 0
 
 
-def test_the_same_seed_gives_the_same_rows_and_another_one_others():
+def test_the_same_seed_gives_the_same_rows_and_another_seed_others():
     def rows(seed: int) -> list:
         environment = linear_bandit(seed=0)
         agent = GFUCB(4, seed=seed, fit=QUICK, value_range=(-1.0, 1.0))
@@ -305,3 +309,53 @@ def test_the_same_seed_gives_the_same_rows_and_another_one_others():
 
     assert rows(0) == rows(0)
     assert rows(0) != rows(1)
+
+
+def test_agents_and_decisions_have_a_short_repr():
+    agent = GFUCB(30, fit=QUICK)
+    assert repr(agent) == "GFUCB(num_tasks=30, samples=0, fits=0)"
+    decision = agent.decide(numbers(0, 4, 3, 2), tasks=[0, 1, 2, 3])
+    assert repr(decision) == f"Decision(4 rows, actions={decision.actions.tolist()})"
+    agent.observe(decision, [0.1, 0.2, 0.3, 0.4])
+    assert repr(agent) == "GFUCB(num_tasks=30, samples=4, fits=1)"
+    assert repr(decision[0]).startswith("Decision(1 row, actions=[")
+    many = agent.decide(numbers(0, 30, 3, 2))
+    shown = ", ".join(str(action) for action in many.actions[:6].tolist())
+    assert repr(many) == f"Decision(30 rows, actions=[{shown}, ...])"
+
+
+HANGS = """
+import torch, gfucb
+from gfucb.models import FiniteClass, IdentityRepresentation
+agent = gfucb.GFUCB(2, FiniteClass([IdentityRepresentation(), lambda x: x.double() ** 2]))
+x = torch.rand(2, 3, 4, dtype=torch.float64)
+for candidates, reward in [(1e154 * x, 0.5), (x, 1.7e308)]:
+    try:
+        agent.observe(agent.decide(candidates), [reward, 0.1])
+        agent.decide(x)
+    except gfucb.InvalidInputError as error:
+        print(error)
+agent.observe(agent.decide(x), [0.5, 0.1])
+center = agent.learner._center
+agent.learner._center = center.with_heads(center.heads * float("nan"))
+try:
+    agent.decide(x)
+except gfucb.InvalidInputError as error:
+    print(error)
+"""
+
+
+def test_decisions_on_absurd_numbers_end_with_a_message():
+    """Each of these made `decide` loop for ever; a separate process can be stopped."""
+    run = subprocess.run(
+        [sys.executable, "-c", HANGS],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    inputs, rewards, heads = run.stdout.splitlines()
+    assert "candidates must be at most 1e+15" in inputs
+    assert "rewards must be at most 1e+12" in rewards
+    assert "finite" in heads

@@ -1,4 +1,4 @@
-"""The methods of the field as agents: what they share with GFUCB, and where they differ."""
+"""Neural baselines: what they share with GFUCB, and where they differ."""
 
 import pytest
 import torch
@@ -21,26 +21,26 @@ METHODS = [
 IDENTITY = gfucb.FiniteClass([gfucb.models.IdentityRepresentation()])
 
 
-def candidate_rounds(count: int, entries: int = 3):
+def candidate_rounds(count: int, rows: int = 3):
     for index in range(count):
-        yield torch.rand(entries, 4, 5, generator=random_stream(index, "menus"))
+        yield torch.rand(rows, 4, 5, generator=random_stream(index, "rounds"))
 
 
-def teach(agent, rounds: int = 12, entries: int = 3) -> None:
-    for candidates in candidate_rounds(rounds, entries):
-        decision = agent.decide(candidates, tasks=torch.arange(entries))
+def train(agent, rounds: int = 12, rows: int = 3) -> None:
+    for candidates in candidate_rounds(rounds, rows):
+        decision = agent.decide(candidates, tasks=torch.arange(rows))
         agent.observe(decision, decision.inputs.mean(1).double())
 
 
 @pytest.mark.parametrize("make", METHODS)
-def test_every_method_keeps_the_contract_of_agents(make):
+def test_every_method_passes_the_check_of_agents(make):
     check_bandit_agent(lambda: make(3, fit=QUICK))
 
 
 @pytest.mark.parametrize("make", METHODS)
 def test_every_method_can_be_saved_and_restored(make, tmp_path):
     agent = make(3, fit=QUICK, seed=4)
-    teach(agent, 3)
+    train(agent, 3)
     gfucb.save(agent, tmp_path / "agent.safetensors")
     restored = make(3, fit=QUICK, seed=4)
     gfucb.restore(restored, tmp_path / "agent.safetensors")
@@ -49,10 +49,10 @@ def test_every_method_can_be_saved_and_restored(make, tmp_path):
     assert torch.equal(one.optimistic_values, other.optimistic_values)
 
 
-def test_a_calibrated_radius_is_for_each_entry_where_entries_hope_alone():
+def test_a_calibrated_radius_is_that_of_one_task_where_rows_do_not_share_it():
     alone, shared = gfucb.bandits.neural_linear_ucb(3, fit=QUICK), gfucb.GFUCB(3, fit=QUICK)
     for agent in (alone, shared):
-        teach(agent)
+        train(agent)
         agent.decide(next(candidate_rounds(1)))
     assert alone.calibration.num_rewards > alone.calibration.radius.warm_up
     radius = alone.diagnostics()["squared_radius"]
@@ -62,20 +62,20 @@ def test_a_calibrated_radius_is_for_each_entry_where_entries_hope_alone():
     )
 
 
-def test_neural_linear_ucb_hopes_for_the_estimate_plus_the_width_of_its_own_head():
+def test_neural_linear_ucb_adds_the_width_of_its_own_head():
     agent = gfucb.bandits.neural_linear_ucb(3, fit=QUICK, value_range=None)
-    teach(agent)
+    train(agent)
     together = agent.decide(next(candidate_rounds(1)))
     prediction, scale = together.prediction, agent.calibration.task_radius
     torch.testing.assert_close(
         together.optimistic_values, prediction.mean + scale * prediction.variance.sqrt()
     )
-    for row in range(3):  # others in the round change nothing
+    for row in range(3):  # other rows change nothing
         one = agent.decide(next(candidate_rounds(1))[row : row + 1], tasks=[row])
         torch.testing.assert_close(one.optimistic_values[0], together.optimistic_values[row])
 
 
-def test_a_fleet_of_agents_whose_entries_hope_alone_is_what_they_are_alone():
+def test_batched_agents_whose_rows_do_not_share_a_radius_decide_as_they_do_alone():
     def make(seed: int) -> gfucb.GFUCB:
         # Double precision: before the first reward all bonuses are equal, but for rounding.
         network = default_network((5,), random_stream(seed, "network")).double()
@@ -88,23 +88,23 @@ def test_a_fleet_of_agents_whose_entries_hope_alone_is_what_they_are_alone():
     for candidates in candidate_rounds(10):
         decision = batched.decide(torch.stack([candidates, candidates]))
         batched.observe(decision, decision.inputs.mean(2).double())
-        for copy, agent in enumerate(agents):
+        for replica, agent in enumerate(agents):
             alone = agent.decide(candidates)
             agent.observe(alone, alone.inputs.mean(1).double())
-            torch.testing.assert_close(decision.optimistic_values[copy], alone.optimistic_values)
+            torch.testing.assert_close(decision.optimistic_values[replica], alone.optimistic_values)
 
 
 def test_without_a_perturbation_npr_is_multitask_greedy():
     npr = gfucb.bandits.perturbed_rewards(3, fit=QUICK, perturbation=0.0)
     greedy = gfucb.multitask_greedy(3, fit=QUICK)
     for agent in (npr, greedy):
-        teach(agent, 6)
+        train(agent, 6)
     one, other = (agent.decide(next(candidate_rounds(1))) for agent in (npr, greedy))
     assert torch.equal(one.optimistic_values, other.optimistic_values)
 
 
 def noise_of(agent) -> torch.Tensor:
-    """What the fit was told beyond the rewards, of samples that are the unit vectors: [sample]."""
+    """The noise that the fit added to the rewards of unit vectors: [sample]."""
     _, data, statistics = agent.learner.fit_state(torch.eye(300, dtype=torch.float64))
     return statistics.moments[0, : len(data)] - (data.targets - agent.learner.offset)
 
@@ -121,13 +121,14 @@ def test_rewards_between_fits_are_perturbed_once_with_the_right_spread():
     agent.learn([0] * 149, inputs[151:], [0.5] * 149)
     after = noise_of(agent)
     assert torch.equal(before, after[:151])
-    assert float(agent.learner.state()["data.targets"].std()) == 0  # what was paid is kept
+    paid = agent.learner.state()["data.targets"]
+    assert float(paid.std()) == 0  # the data hold the rewards themselves
     # Five standard deviations of a standard deviation of 300 draws.
     assert abs(float(after.std()) / 0.2 - 1) < 5 * (1 / 600) ** 0.5
     assert len(after.unique()) == 300
 
 
-def test_a_refit_perturbs_all_rewards_anew():
+def test_a_refit_perturbs_all_rewards_again():
     agent, inputs = npr_on_unit_vectors(1.0), torch.eye(300, dtype=torch.float64)
     agent.learn([0] * 3, inputs[:3], [0.5] * 3)
     before = noise_of(agent)
@@ -135,9 +136,9 @@ def test_a_refit_perturbs_all_rewards_anew():
     assert not (noise_of(agent)[:3] == before).any()
 
 
-def test_the_perturbed_fit_is_the_least_squares_of_what_it_was_told():
+def test_the_perturbed_fit_is_the_least_squares_fit_to_perturbed_rewards():
     agent, inputs = npr_on_unit_vectors(1.0), torch.eye(300, dtype=torch.float64)
     agent.learn([0] * 4, inputs[:4], [0.1, 0.2, 0.3, 0.4])
-    told = torch.tensor([0.1, 0.2, 0.3, 0.4]).double() - agent.learner.offset + noise_of(agent)
+    targets = torch.tensor([0.1, 0.2, 0.3, 0.4]).double() - agent.learner.offset + noise_of(agent)
     heads = agent.learner.fit_state(inputs)[0].heads[0, :4]
-    torch.testing.assert_close(heads, told / 2)  # ridge 1
+    torch.testing.assert_close(heads, targets / 2)  # ridge 1
