@@ -160,13 +160,16 @@ class GFUCB:
             candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
         )
         confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
+        center = confidence_set.center
+        action_sets = action_sets.caching(center.representation)
         selection = self.action_selector(confidence_set, action_sets)  # line 4: f_t and A_t
+        features = action_sets.features_of_chosen(center.representation, selection.actions)
         prediction = selection.prediction or head_prediction(
-            confidence_set, action_sets, selection.actions
+            confidence_set, features, action_sets.tasks
         )
         self._last = (selection, prediction)
-        optimistic_values = confidence_set.center.clip(selection.values)
-        return action_sets.decision(selection.actions, optimistic_values, prediction)
+        optimistic_values = center.clip(selection.values)
+        return action_sets.decision(selection.actions, optimistic_values, prediction, features)
 
     def decide_from(
         self,
@@ -194,7 +197,7 @@ class GFUCB:
         calibration = self.calibration
         if calibration is not None and decision.prediction is not None:
             calibration = calibration.after(decision.prediction, values)
-        self.learner.learn(tasks, inputs, values)
+        self.learner.learn(tasks, inputs, values, decision.valid_features())
         self.calibration = calibration
 
     @gradients_allowed()
@@ -303,16 +306,13 @@ def default_radius(value_range: tuple[float, float]) -> CalibratedRadius:
     return CalibratedRadius(initial_radius=INITIAL_RADIUS * (high - low))
 
 
-def head_prediction(
-    confidence_set: ConfidenceSet, action_sets: ActionSets, actions: Tensor
-) -> Prediction:
-    """Means at the chosen actions, and the variances of the heads of the fit there."""
+def head_prediction(confidence_set: ConfidenceSet, features: Tensor, tasks: Tensor) -> Prediction:
+    """The prediction of the center's heads at features [row, feature] of tasks [row]."""
     center, ellipsoid = confidence_set.center, confidence_set.ellipsoid()
     assert ellipsoid is not None, "the center is in its own confidence set"
-    features = action_sets.features_of_chosen(center.representation, actions)
     return Prediction(
-        center.values_of_features(features, action_sets.tasks),
-        ellipsoid.squared_widths(features.unsqueeze(1), action_sets.tasks).squeeze(1),
+        center.values_of_features(features, tasks),
+        ellipsoid.squared_widths(features.unsqueeze(1), tasks).squeeze(1),
     )
 
 

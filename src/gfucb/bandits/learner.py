@@ -13,6 +13,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.protocols import LeastSquares, Representation, RepresentationClass
 from gfucb.core.random import random_stream
+from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_like
 from gfucb.models import (
     HeadPenalty,
@@ -104,8 +105,18 @@ class Learner:
         self._require_alike(inputs, self._data)
         return self._center, self._data, self._statistics
 
-    def learn(self, tasks: Tensor, inputs: Tensor, rewards: Tensor) -> None:
-        """Add samples [n], [n, *input], [n] and update the fit."""
+    def learn(
+        self,
+        tasks: Tensor,
+        inputs: Tensor,
+        rewards: Tensor,
+        computed: ChosenFeatures | None = None,
+    ) -> None:
+        """Add samples [n], [n, *input], [n] and update the fit.
+
+        `computed` are features of the inputs. They are used if the representation that computed
+        them is still that of the fit.
+        """
         if len(tasks) == 0:
             return
         tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
@@ -115,22 +126,25 @@ class Learner:
         try:
             # Paper: least squares again in every round. Refitting phi at a growth of 30% gave
             # the same regret at a small part of the cost; heads still follow every reward.
-            features = features_of(center.representation, inputs)
+            if computed is not None and computed.representation is center.representation:
+                features = computed.values
+            else:
+                features = features_of(center.representation, inputs)
             errors = rewards - center.values_of_features(features, tasks)
             monitor = self._error_monitor.plus(errors)
+            targets = self._targets_of(rewards, size_before) - self.offset
+            statistics, rewarded = statistics.after(features, tasks, targets)
             is_due = len(data) >= self.refit_growth * self._samples_at_fit
             if is_due or monitor.should_refit(len(data), self._samples_at_fit, self.refit_growth):
-                self._refit(center, data)
+                self._refit(center.with_statistics(statistics, data), data)
                 self._error_monitor = monitor.after_fit()
                 if is_due:  # an early fit does not move the schedule
                     self._samples_at_fit = len(data)
             else:
                 tangents = self.tangents
                 if self.sketch is not None and tangents is not None:
-                    more = statistics_of(self.sketch, center, inputs, tasks)
+                    more = statistics_of(self.sketch, center, inputs, tasks, features)
                     tangents = tangents.plus(more)
-                targets = self._targets_of(rewards, size_before) - self.offset
-                statistics, rewarded = statistics.after(features, tasks, targets)
                 heads = statistics.heads_solved_at(rewarded, self.penalty, center.heads)
                 self._store(center.with_heads(heads), data, statistics, tangents)
                 self._error_monitor = monitor
@@ -144,13 +158,17 @@ class Learner:
         if self.perturbation:
             fitted_data = data.with_targets(self._targets_of(data.targets, 0))
         fitted = self.fit(fitted_data, center, self.penalty, generator)
-        features = features_of(fitted.representation, data.inputs)
-        targets = fitted_data.targets - self.offset
-        statistics = HeadStatistics.of(features, data.tasks, targets, self.num_tasks)
+        known = fitted.head_fit_of(fitted_data)
+        if known is not None:
+            statistics, features = known.statistics, known.features
+        else:
+            features = features_of(fitted.representation, data.inputs)
+            targets = fitted_data.targets - self.offset
+            statistics = HeadStatistics.of(features, data.tasks, targets, self.num_tasks)
         fitted = fitted.with_heads(statistics.heads(self.penalty))
         tangents = None
         if self.sketch is not None:
-            tangents = statistics_of(self.sketch, fitted, data.inputs, data.tasks)
+            tangents = statistics_of(self.sketch, fitted, data.inputs, data.tasks, features)
         self._store(fitted, data, statistics, tangents)
         self.num_fits += 1
 

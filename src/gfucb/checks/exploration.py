@@ -117,7 +117,11 @@ def _network() -> NeuralRepresentation:
 
 
 def _arguments(confidence_set: ConfidenceSet, action_sets: ActionSets) -> dict[str, Tensor]:
-    rows = {name: value.clone() for name, value in vars(action_sets).items()}
+    rows = {
+        name: value.clone()
+        for name, value in vars(action_sets).items()
+        if isinstance(value, Tensor)
+    }
     return tensors_of_function(confidence_set.center) | tensors_of_data(confidence_set.data) | rows
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -38,25 +38,72 @@ class Decision:
     inputs: Tensor  # [row, *input], the chosen candidates
     optimistic_values: Tensor  # [row]; the predicted means of agents without a bonus
     prediction: Prediction | None = None  # None for agents that predict nothing
+    features: ChosenFeatures | None = None  # of the inputs, for the agent that decided
 
     def __len__(self) -> int:
         return len(self.tasks)
 
     def __getitem__(self, rows: int | list[int] | slice | Tensor) -> Decision:
         index = torch.arange(len(self))[rows].reshape(-1)
+        inputs, features = self.inputs[index], self.valid_features()
+        if features is not None:
+            features = ChosenFeatures.of(features.representation, inputs, features.values[index])
         return Decision(
             self.tasks[index],
             self.actions[index],
-            self.inputs[index],
+            inputs,
             self.optimistic_values[index],
             self.prediction and self.prediction[index],
+            features,
         )
+
+    def valid_features(self) -> ChosenFeatures | None:
+        """The features, unless the inputs are not those they were computed from."""
+        is_valid = self.features is not None and self.features.is_of(self.inputs)
+        return self.features if is_valid else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Features are valid for one representation object; a pickle would hold a network.
+        return vars(self) | {"features": None}
 
     def __repr__(self) -> str:
         shown = [str(action) for action in self.actions[:SHOWN_ACTIONS].tolist()]
         more = ["..."] if len(self) > SHOWN_ACTIONS else []
         rows = "1 row" if len(self) == 1 else f"{len(self)} rows"
         return f"Decision({rows}, actions=[{', '.join(shown + more)}])"
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenFeatures:
+    """Features of the inputs of a decision, so that `observe` does not compute them again.
+
+    They are valid for the representation object and the inputs they were computed from, while
+    nobody writes into those inputs.
+
+    Attributes:
+        representation: the object that computed them.
+        values: [row, feature].
+        inputs: [row, *input].
+        version: torch's count of writes to `inputs`.
+    """
+
+    representation: Representation
+    values: Tensor
+    inputs: Tensor
+    version: int
+
+    @classmethod
+    def of(
+        cls, representation: Representation, inputs: Tensor, values: Tensor
+    ) -> ChosenFeatures | None:
+        """The record for inputs [row, *input]; None for those whose writes torch does not count."""
+        if inputs.is_inference():
+            return None
+        return cls(representation, values, inputs, inputs._version)
+
+    def is_of(self, inputs: Tensor) -> bool:
+        """Whether these are the features of `inputs`, unchanged."""
+        return inputs is self.inputs and inputs._version == self.version
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +151,14 @@ class ActionSets:
     candidates: Tensor  # [row, action, *input]
     tasks: Tensor  # [row]
     available: Tensor  # [row, action], bool; at least one True in each row
+    cache: FeatureCache | None = field(default=None, repr=False)
+
+    def caching(self, representation: Representation) -> ActionSets:
+        """The same rows; they compute the features of `representation` at most once.
+
+        The representation must be a value, such as the center's: a network in training is not.
+        """
+        return replace(self, cache=FeatureCache(representation))
 
     @property
     def is_shared(self) -> bool:
@@ -123,11 +178,14 @@ class ActionSets:
 
     def features(self, representation: Representation) -> Tensor:
         """Phi of every candidate: [row, action, feature]."""
+        if self.cache is not None and self.cache.representation is representation:
+            return self.by_candidate(self.cache.features(self.items))
         return self.by_candidate(features_of(representation, self.items))
 
     def features_of_chosen(self, representation: Representation, actions: Tensor) -> Tensor:
         """Phi of the chosen candidates: actions [row] -> [row, feature]."""
-        if self.is_shared:
+        is_cached = self.cache is not None and self.cache.has_features_of(representation)
+        if self.is_shared or is_cached:
             return self.features(representation)[torch.arange(len(actions)), actions]
         return features_of(representation, self.inputs_of(actions))
 
@@ -145,15 +203,44 @@ class ActionSets:
         return first_best(values.masked_fill(~self.available, -torch.inf))
 
     def decision(
-        self, actions: Tensor, values: Tensor, prediction: Prediction | None = None
+        self,
+        actions: Tensor,
+        values: Tensor,
+        prediction: Prediction | None = None,
+        features: Tensor | None = None,
     ) -> Decision:
-        """The decision to take `actions` with the optimistic values `values`, both [row]."""
-        return Decision(self.tasks, actions, self.inputs_of(actions), values, prediction)
+        """The decision to take `actions` with the optimistic values `values`, both [row].
+
+        `features` [row, feature] are those of the chosen candidates under the cached
+        representation.
+        """
+        inputs, chosen = self.inputs_of(actions), None
+        if features is not None and self.cache is not None:
+            chosen = ChosenFeatures.of(self.cache.representation, inputs, features)
+        return Decision(self.tasks, actions, inputs, values, prediction, chosen)
 
     def restricted_to(self, actions: Tensor) -> ActionSets:
         """The same rows with one available action each: actions [row]."""
         only = torch.zeros_like(self.available).scatter(1, actions[:, None], True)
-        return ActionSets(self.candidates, self.tasks, only)
+        return replace(self, available=only)
+
+
+class FeatureCache:
+    """The features of the items of one decision under one representation, computed once."""
+
+    def __init__(self, representation: Representation) -> None:
+        self.representation = representation
+        self._features: Tensor | None = None
+
+    def has_features_of(self, representation: Representation) -> bool:
+        """Whether `representation` is the one cached, and its features are computed."""
+        return self.representation is representation and self._features is not None
+
+    def features(self, items: Tensor) -> Tensor:
+        """Phi of the items [item, *input], always the same ones: [item, feature]."""
+        if self._features is None:
+            self._features = features_of(self.representation, items)
+        return self._features
 
 
 def is_repeated(rows: Tensor) -> bool:

@@ -36,8 +36,9 @@ class Exhaustive(LeastSquares):
         generator: torch.Generator,
     ) -> MultiheadFunction:
         """Fit every member and return the best function."""
-        fits = [
+        # A generator: each fit holds the features of all data, and only the best one stays.
+        fits = (
             best_on(member, data, start, penalty)
             for member in self.representation_class.members or ()
-        ]
+        )
         return min(fits, key=lambda fit: penalised_error(fit, data, penalty))

@@ -27,7 +27,18 @@ def best_on(
     statistics = HeadStatistics.of(
         features, data.tasks, data.targets - start.offset, data.num_tasks
     )
-    return replace(start, representation=representation, heads=statistics.heads(penalty))
+    found = replace(start, representation=representation, heads=statistics.heads(penalty))
+    return found.with_statistics(statistics, data, features)
+
+
+def with_best_heads(
+    start: MultiheadFunction, data: MultitaskDataset, penalty: HeadPenalty
+) -> MultiheadFunction:
+    """`best_on` its own representation, without a pass over the data if it has their statistics."""
+    known = start.head_fit_of(data)
+    if known is None:
+        return best_on(start.representation, data, start, penalty)
+    return replace(start, heads=known.statistics.heads(penalty))
 
 
 def trainable_copy(start: MultiheadFunction) -> NeuralRepresentation:
@@ -37,7 +48,12 @@ def trainable_copy(start: MultiheadFunction) -> NeuralRepresentation:
 
 def squared_error(function: MultiheadFunction, data: MultitaskDataset) -> float:
     """Sum over samples of (f_task(x) - reward)^2."""
-    return float((function.values(data.inputs, data.tasks) - data.targets).square().sum())
+    known = function.head_fit_of(data)
+    features = known.features if known is not None else None
+    if features is None:
+        features = features_of(function.representation, data.inputs)
+    errors = function.values_of_features(features, data.tasks) - data.targets
+    return float(errors.square().sum())
 
 
 def penalised_error(

@@ -13,13 +13,13 @@ from gfucb.core.protocols import LeastSquares
 from gfucb.core.random import global_randomness_from
 from gfucb.estimation.fit_plan import FitPlan
 from gfucb.estimation.held_out import ErrorKind, all_targets, head_errors
-from gfucb.estimation.profile import best_on, trainable_copy
+from gfucb.estimation.profile import best_on, trainable_copy, with_best_heads
 from gfucb.estimation.stacked_fit import StackedFit
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
 from gfucb.models.nn.networks import convolves, num_unbounded
 from gfucb.models.nn.seeded_layers import seeded_layers
 from gfucb.models.nn.stacked import NetworkStack
-from gfucb.models.representations import train_on
+from gfucb.models.representations import NeuralRepresentation, train_on
 
 # Steps of a fit. Networks with convolutions need fewer, and overfit with more.
 STEPS, STEPS_WITH_CONVOLUTIONS = 60, 20
@@ -84,26 +84,40 @@ class VariableProjection(LeastSquares):
         representation = trainable_copy(start)
         module = representation.module
         weights = [p for p in module.parameters() if p.requires_grad]
-        if weights and self.can_train(len(data), module, start.heads.shape[1]):
-            layers = seeded_layers(module)
-            plan = self.plan(data, module, generator).to(data.inputs.device)
-            optimiser = self.make_optimiser(weights, self.learning_rate_for(len(data)))
-            targets = all_targets(data, start.offset)
-            with global_randomness_from(generator):
-                for samples, present, seeds in plan:
-                    for layer, seed in zip(layers, seeds, strict=True):
-                        layer.seed = seed
-                    train_on(module, samples.numel())
-                    inputs = self.augmented(data.inputs[samples.flatten()], generator)
-                    features = representation(inputs).unflatten(0, samples.shape)
-                    errors = self.errors(
-                        features.to(torch.float64), targets[samples], present, penalty.ridge
-                    )
-                    optimiser.zero_grad()
-                    (errors.square().sum() / present.sum()).backward()
-                    optimiser.step()
-            module.eval()
+        if not weights or not self.can_train(len(data), module, start.heads.shape[1]):
+            return with_best_heads(start, data, penalty)
+        self._train(representation, weights, data, start.offset, penalty, generator)
         return best_on(representation, data, start, penalty)
+
+    def _train(
+        self,
+        representation: NeuralRepresentation,
+        weights: Sequence[Tensor],
+        data: MultitaskDataset,
+        offset: float,
+        penalty: HeadPenalty,
+        generator: torch.Generator,
+    ) -> None:
+        """Train the module of `representation` in place."""
+        module = representation.module
+        layers = seeded_layers(module)
+        plan = self.plan(data, module, generator).to(data.inputs.device)
+        optimiser = self.make_optimiser(weights, self.learning_rate_for(len(data)))
+        targets = all_targets(data, offset)
+        with global_randomness_from(generator):
+            for samples, present, seeds in plan:
+                for layer, seed in zip(layers, seeds, strict=True):
+                    layer.seed = seed
+                train_on(module, samples.numel())
+                inputs = self.augmented(data.inputs[samples.flatten()], generator)
+                features = representation(inputs).unflatten(0, samples.shape)
+                errors = self.errors(
+                    features.to(torch.float64), targets[samples], present, penalty.ridge
+                )
+                optimiser.zero_grad()
+                (errors.square().sum() / present.sum()).backward()
+                optimiser.step()
+        module.eval()
 
     def fit_stack(
         self,

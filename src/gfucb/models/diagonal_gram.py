@@ -51,11 +51,18 @@ class DiagonalStatistics:
 
 
 def statistics_of(
-    kept: WeightSketch | GradientSquares, function: MultiheadFunction, inputs: Tensor, tasks: Tensor
+    kept: WeightSketch | GradientSquares,
+    function: MultiheadFunction,
+    inputs: Tensor,
+    tasks: Tensor,
+    features: Tensor | None = None,
 ) -> WeightStatistics:
-    """What is to be `kept` of samples [n, *input] of tasks [n], at the weights of `function`."""
+    """Statistics of the kind `kept` of samples [n, *input] of tasks [n], at `function`.
+
+    `features` [n, feature] are those of the inputs, if they are at hand.
+    """
     if isinstance(kept, WeightSketch):
-        return TangentStatistics.of(kept, function, inputs, tasks)
+        return TangentStatistics.of(kept, function, inputs, tasks, features)
     return DiagonalStatistics.of(function, inputs, tasks)
 
 

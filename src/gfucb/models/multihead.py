@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from gfucb.core.features import feature_dim_of, features_of
 from gfucb.core.protocols import Representation, RepresentationClass
+from gfucb.models.dataset import MultitaskDataset
+from gfucb.models.heads import HeadStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class HeadFit:
+    """What the fit of heads computed from the data, so that nobody computes it again.
+
+    It is valid for the representation object, the data object and the number of samples it was
+    computed from, see `MultiheadFunction.head_fit_of`.
+
+    Attributes:
+        statistics: of all samples.
+        features: phi of all samples, [sample, feature], if they are at hand.
+    """
+
+    representation: Representation
+    data: MultitaskDataset
+    num_samples: int
+    statistics: HeadStatistics
+    features: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +41,14 @@ class MultiheadFunction:
         heads: w_i, one row a task: [task, feature], float64.
         offset: a fixed constant, so that small heads mean an unremarkable reward, not zero.
         value_range: (low, high) that values are known to lie in; None if nothing is known.
+        head_fit: what the fit of the heads computed; read it with `head_fit_of`.
     """
 
     representation: Representation
     heads: Tensor
     offset: float = 0.0
     value_range: tuple[float, float] | None = None
+    head_fit: HeadFit | None = field(default=None, repr=False)
 
     @property
     def num_tasks(self) -> int:
@@ -52,7 +75,21 @@ class MultiheadFunction:
 
     def with_heads(self, heads: Tensor) -> MultiheadFunction:
         """The function on the same representation with other heads [task, feature]."""
-        return replace(self, heads=heads)
+        return replace(self, heads=heads, head_fit=None)
+
+    def with_statistics(
+        self, statistics: HeadStatistics, data: MultitaskDataset, features: Tensor | None = None
+    ) -> MultiheadFunction:
+        """The same function with the statistics, and maybe features, of all samples of `data`."""
+        fit = HeadFit(self.representation, data, len(data), statistics, features)
+        return replace(self, head_fit=fit)
+
+    def head_fit_of(self, data: MultitaskDataset) -> HeadFit | None:
+        """The record of this function's representation and all samples of `data`, if it has one."""
+        fit = self.head_fit
+        if fit is None or fit.representation is not self.representation:
+            return None
+        return fit if fit.data is data and fit.num_samples == len(data) else None
 
 
 def prior_function(

@@ -35,10 +35,19 @@ class TangentStatistics:
 
     @classmethod
     def of(
-        cls, sketch: WeightSketch, function: MultiheadFunction, inputs: Tensor, tasks: Tensor
+        cls,
+        sketch: WeightSketch,
+        function: MultiheadFunction,
+        inputs: Tensor,
+        tasks: Tensor,
+        features: Tensor | None = None,
     ) -> TangentStatistics:
-        """Statistics of samples [n, *input] of tasks [n], linearised at `function`."""
-        features = features_of(function.representation, inputs)
+        """Statistics of samples [n, *input] of tasks [n], linearised at `function`.
+
+        `features` [n, feature] are those of the inputs, if they are at hand.
+        """
+        if features is None:
+            features = features_of(function.representation, inputs)
         sketches = sketch.of(function, inputs, tasks)
         couplings = features.new_zeros(function.num_tasks, sketches.shape[1], features.shape[1])
         chunks = (part.split(COUPLING_CHUNK) for part in (sketches, features, tasks))

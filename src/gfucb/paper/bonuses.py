@@ -117,7 +117,9 @@ def _predict(
     selector: ActionSelector, confidence_set: ConfidenceSet, action_sets: ActionSets
 ) -> Prediction:
     selection = selector(confidence_set, action_sets)
-    return selection.prediction or head_prediction(confidence_set, action_sets, selection.actions)
+    phi = confidence_set.center.representation
+    features = action_sets.features_of_chosen(phi, selection.actions)
+    return selection.prediction or head_prediction(confidence_set, features, action_sets.tasks)
 
 
 def bonus_statistics(error: ArrayLike, bonus: ArrayLike) -> dict[str, float]:
