@@ -244,3 +244,19 @@ def test_the_command_line_page_lists_every_command(capsys):
     assert commands
     listed = {row[0].strip("`").removeprefix("gfucb ") for row in table_rows(text, "| command")}
     assert listed == commands
+
+
+def test_the_architecture_page_lists_every_package():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    listed = {row[1].strip("`") for row in table_rows(text, "## Packages")}
+    assert listed == {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+
+
+def test_walkthroughs_are_ordered_lists_that_name_each_file_once():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    walkthroughs = re.findall(r"^## Walkthrough: .*?(?=^## )", text, flags=re.DOTALL | re.M)
+    assert len(walkthroughs) == 3
+    for walkthrough in walkthroughs:
+        files = re.findall(r"^\d+\. `([a-z_0-9/]+\.py)`:", walkthrough, flags=re.M)
+        assert len(files) > 5 and len(set(files)) == len(files)
+        assert len(files) == len(re.findall(r"^\d+\. ", walkthrough, flags=re.M))
