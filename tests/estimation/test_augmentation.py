@@ -1,4 +1,4 @@
-"""Inputs that pay the same."""
+"""Random shifts of images, and fits with augmented inputs."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from gfucb.estimation import RandomShifts
 
 
 @pytest.mark.parametrize("shape", [(6, 5), (2, 6, 5)])
-def test_shifts_move_images_and_nothing_else(shape):
+def test_shifts_move_the_content_and_change_no_value(shape):
     images = torch.zeros(200, *shape, dtype=torch.uint8)
     images[..., 3, 2] = 9
     shifted = RandomShifts(2)(images, random_stream(0, "shift"))
@@ -19,11 +19,11 @@ def test_shifts_move_images_and_nothing_else(shape):
     assert shifted.dtype == torch.uint8
     channels = 1 if len(shape) == 2 else 2
     assert (shifted.flatten(1).sum(1) == 9 * channels).all()
-    places = {tuple(p.tolist()) for p in shifted.view(200, -1, 6, 5)[:, 0].nonzero()[:, 1:]}
-    assert places == {(row, column) for row in range(1, 6) for column in range(5)}
+    positions = {tuple(p.tolist()) for p in shifted.view(200, -1, 6, 5)[:, 0].nonzero()[:, 1:]}
+    assert positions == {(row, column) for row in range(1, 6) for column in range(5)}
 
 
-def test_what_leaves_the_image_is_gone():
+def test_content_beyond_the_border_is_lost():
     corner = torch.zeros(100, 3, 3)
     corner[:, 0, 0] = 1
     assert {float(s) for s in RandomShifts(1)(corner, random_stream(0, "s")).sum((1, 2))} == {0, 1}
@@ -36,7 +36,7 @@ def test_wrong_shifts_and_inputs_are_refused():
         RandomShifts(1)(torch.zeros(3, 4), random_stream(0, "s"))
 
 
-def test_a_fit_is_shown_augmented_inputs_alone_and_in_a_fleet():
+def test_a_fit_uses_augmented_inputs_alone_and_in_a_batch():
     seen = []
 
     def blank(inputs, generator):

@@ -41,7 +41,7 @@ def test_the_corrected_radius_at_a_point_computed_by_hand():
     assert radius(t) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_corrected_radius_scales_with_the_noise_and_the_printed_one_cannot():
+def test_the_corrected_radius_scales_with_the_noise_and_the_printed_one_does_not():
     """At sigma = 0.01, k = 10, M = 1, T = 600, ridge sigma^2 / k, it is 0.2 instead of 120."""
     radius = CorrectedRadius(1, 10, 0.0, 0.0, noise_scale=0.01, ridge=1e-5)
     assert 0.15 < radius(600) < 0.25

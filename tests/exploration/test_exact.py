@@ -59,8 +59,8 @@ def test_the_selected_member_is_at_least_as_optimistic_as_a_true_function_in_the
     choice = ExactFinite()(confidence_set, action_sets)
     assert confidence_set.contains(choice.function)
     features = action_sets.features(case.environment.truth.representation)
-    truth = case.environment.truth.values_of_features(features, action_sets.tasks[:, None])
-    assert total(choice) >= float(truth.amax(1).sum()) - 1e-9
+    true_values = case.environment.truth.values_of_features(features, action_sets.tasks[:, None])
+    assert total(choice) >= float(true_values.amax(1).sum()) - 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)

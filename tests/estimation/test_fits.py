@@ -1,4 +1,4 @@
-"""Known answers for every least-squares oracle."""
+"""Least-squares fits on problems with known solutions."""
 
 from dataclasses import replace
 
@@ -53,7 +53,7 @@ def fresh_values(function, environment) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exhaustive_search_finds_a_noiseless_truth(seed):
+def test_exhaustive_search_recovers_a_noiseless_function(seed):
     environment = finite_bandit(seed=seed)
     known = environment.representation_class
     start = zero_function(known.members[0], 4, 2)
@@ -64,7 +64,7 @@ def test_exhaustive_search_finds_a_noiseless_truth(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exhaustive_search_leaves_no_smaller_error(finite_case, seed):
+def test_no_member_has_a_smaller_error_than_exhaustive_search(finite_case, seed):
     case = finite_case(seed)
     best = penalised_error(case.center, case.data, case.penalty)
     for member in case.environment.representation_class.members:
@@ -73,7 +73,7 @@ def test_exhaustive_search_leaves_no_smaller_error(finite_case, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_alternation_recovers_a_noiseless_linear_truth(seed):
+def test_alternation_recovers_a_noiseless_linear_function(seed):
     environment = linear_bandit(num_tasks=8, input_dim=6, feature_dim=2, seed=seed)
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 8, 2)
     fit = Alternating()(noiseless_data(environment, 8), start, TINY, random_stream(0, "fit"))
@@ -83,7 +83,7 @@ def test_alternation_recovers_a_noiseless_linear_truth(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_more_alternation_never_raises_the_error(seed):
+def test_more_iterations_never_increase_the_error(seed):
     environment = linear_bandit(num_tasks=5, seed=seed)
     data, penalty = noiseless_data(environment, 4), HeadPenalty(0.3)
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 5, 2)
@@ -125,8 +125,8 @@ def test_variable_projection_learns_a_realisable_representation(loss):
     fitted = fit(data, start, penalty, random_stream(0, "fit"))
     before = squared_error(best_on(start.representation, data, start, penalty), data)
     assert squared_error(fitted, data) < 1e-3 * before
-    mine, truth = fresh_values(fitted, environment)
-    assert float((mine - truth).abs().max()) < 0.02
+    values, true_values = fresh_values(fitted, environment)
+    assert float((values - true_values).abs().max()) < 0.02
 
 
 def test_variable_projection_of_a_module_without_parameters_is_ridge_regression():
@@ -160,7 +160,7 @@ def test_leave_one_out_errors_are_those_of_heads_fitted_without_the_sample(featu
             torch.testing.assert_close(errors[task, slot], held_out)
 
 
-def test_phi_is_left_alone_while_its_unbounded_features_outnumber_the_samples():
+def test_phi_is_not_trained_with_fewer_samples_than_unbounded_features():
     network = default_network((4,), random_stream(0, "network"), feature_dim=64, num_directions=5)
     unbounded = default_network((4,), random_stream(0, "n"), feature_dim=64, num_directions=None)
     fit = VariableProjection()
@@ -168,7 +168,7 @@ def test_phi_is_left_alone_while_its_unbounded_features_outnumber_the_samples():
     assert [fit.can_train(n, unbounded, 64) for n in (63, 64)] == [False, True]
 
 
-def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones():
+def test_batches_contain_all_samples_of_small_tasks_and_windows_of_large_ones():
     data = MultitaskDataset(3, torch.Size([1]), torch.float64)
     tasks = torch.tensor([0] * 10 + [1] * 3)  # task 2 has none
     data.append(tasks, torch.arange(13.0)[:, None], torch.zeros(13))
@@ -183,11 +183,11 @@ def test_batches_hold_each_sample_of_small_tasks_once_and_windows_of_large_ones(
     assert seen == set(range(13))
 
 
-def test_fits_of_many_samples_a_task_have_more_steps_up_to_a_bound():
+def test_the_number_of_steps_grows_with_the_samples_of_a_task_up_to_a_bound():
     fit, module = VariableProjection(steps=60, max_steps=240), nn.Identity()
     of_one = [fit.steps_for(torch.tensor([n]), module) for n in (1, 10, 40, 160, 10**6)]
     assert of_one == [60, 60, 120, 240, 240]
-    # Many tasks of few samples are many samples, and yet few steps; who has none does not count.
+    # The number of tasks has no effect, and tasks without samples do not count.
     assert fit.steps_for(torch.full((10**4,), 10), module) == 60
     assert fit.steps_for(torch.tensor([0, 40, 0]), module) == 120
     assert fit.steps_for(torch.tensor([70, 10]), module) == 120
@@ -195,7 +195,7 @@ def test_fits_of_many_samples_a_task_have_more_steps_up_to_a_bound():
     assert constant.steps_for(torch.tensor([10**6]), module) == 500
 
 
-def test_networks_with_convolutions_are_fitted_in_fewer_steps():
+def test_networks_with_convolutions_have_fewer_steps():
     flat, image = (default_network(s, random_stream(0, "n")) for s in ((8, 8), (28, 28)))
     custom = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Conv1d(1, 1, 1)))
     few, fit = torch.tensor([3, 3]), VariableProjection()
@@ -210,7 +210,7 @@ def test_the_learning_rate_grows_with_the_samples_up_to_a_bound():
     assert VariableProjection(samples_at_full_rate=0).learning_rate_for(1) == fit.learning_rate
 
 
-def test_the_work_of_a_step_does_not_grow_with_the_data():
+def test_the_cost_of_a_step_does_not_grow_with_the_data():
     for per_task in (10, 1000):
         data = MultitaskDataset(40, torch.Size([1]), torch.float64)
         tasks = torch.arange(40).repeat(per_task)
@@ -221,7 +221,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_data():
 
 
 @pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3)])
-def test_a_fit_never_changes_what_it_started_from(fit):
+def test_a_fit_does_not_change_its_start(fit):
     environment = linear_bandit(num_tasks=4, seed=0)
     data = noiseless_data(environment, 5)
     start = zero_function(NeuralRepresentation(network(0)), 4, 2)
@@ -233,7 +233,7 @@ def test_a_fit_never_changes_what_it_started_from(fit):
 
 
 @pytest.mark.parametrize("fit", [VariableProjection(steps=5), AdamFit(epochs=3, batch_size=7)])
-def test_a_fit_depends_on_its_generator_and_nothing_else(fit):
+def test_a_fit_depends_on_its_generator_only(fit):
     environment = linear_bandit(num_tasks=4, seed=0)
     data = noiseless_data(environment, 30)
     module = nn.Sequential(network(0), nn.Dropout(0.5))
@@ -243,7 +243,7 @@ def test_a_fit_depends_on_its_generator_and_nothing_else(fit):
     assert not torch.equal(heads[0], heads[2])
 
 
-def test_adam_learns_a_realisable_representation_and_stops_when_told():
+def test_adam_learns_a_realisable_representation_and_stops_early():
     environment = linear_bandit(num_tasks=8, seed=0)
     data = noiseless_data(environment, 20)
     start = zero_function(NeuralRepresentation(network(1)), 8, 2)
@@ -257,7 +257,7 @@ def test_adam_learns_a_realisable_representation_and_stops_when_told():
     assert torch.equal(early.heads, one.heads)
 
 
-def test_adam_with_all_data_at_every_step_takes_one_step_an_epoch():
+def test_adam_with_full_batches_makes_one_step_in_an_epoch():
     environment = linear_bandit(num_tasks=4, seed=0)
     data = noiseless_data(environment, 5)
     start = zero_function(NeuralRepresentation(network(0)), 4, 2)
@@ -269,7 +269,7 @@ def test_adam_with_all_data_at_every_step_takes_one_step_an_epoch():
 
 
 @pytest.mark.parametrize("fit", [VariableProjection(), AdamFit()])
-def test_gradient_fits_say_what_they_need(fit):
+def test_gradient_fits_refuse_other_representations_than_networks(fit):
     start = zero_function(LinearRepresentation(torch.eye(2, 6, dtype=torch.float64)), 4, 2)
     data = MultitaskDataset(4, torch.Size([6]), torch.float64)
     with pytest.raises(InvalidInputError, match="NeuralRepresentation"):
@@ -291,7 +291,7 @@ def test_fits_do_not_depend_on_the_order_of_samples_or_tasks(seed):
     torch.testing.assert_close(one.heads, other.heads[relabel])
 
 
-def test_with_one_representation_many_tasks_are_fitted_as_each_alone():
+def test_with_one_representation_a_task_has_the_same_heads_alone_and_with_others():
     environment = finite_bandit(seed=0, num_representations=1)
     data, known = noiseless_data(environment, 6), environment.representation_class
     together = Exhaustive(known)(
@@ -299,8 +299,8 @@ def test_with_one_representation_many_tasks_are_fitted_as_each_alone():
     )
     for task in range(4):
         alone = MultitaskDataset(1, torch.Size([6]), torch.float64)
-        mine = data.tasks == task
-        alone.append(data.tasks[mine] * 0, data.inputs[mine], data.targets[mine])
+        own = data.tasks == task
+        alone.append(data.tasks[own] * 0, data.inputs[own], data.targets[own])
         fit = Exhaustive(FiniteClass(known.members))(
             alone, zero_function(known.members[0], 1, 2), HeadPenalty(), random_stream(0, "fit")
         )
