@@ -40,10 +40,11 @@ def test_every_reproduction_has_a_quick_version(quick, name):
     for file in ("rows.csv", "figure.png", "figure.svg", "verdict.md", "verdict.json"):
         assert (out / file).stat().st_size > 100, file
     provenance = json.loads((out / "provenance.json").read_text())
-    assert provenance["asked"]["quick"] and provenance["made"][0]["commit"] is not None
-    finished = [f"{name}.csv" for name in provenance["made"][0]["jobs"]]
-    assert sorted(finished) == sorted(path.name for path in (out / "jobs").iterdir())
-    assert "claims nothing" in (out / "verdict.md").read_text()
+    assert provenance["settings"]["quick"] and provenance["provenance"][0]["commit"] is not None
+    assert sorted(provenance["provenance"][0]["jobs"]) == sorted(
+        path.name for path in (out / "jobs").iterdir()
+    )
+    assert "is no evidence" in (out / "verdict.md").read_text()
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -147,9 +148,9 @@ def test_the_page_shows_available_results_and_names_missing_ones(quick, tmp_path
     directory = quick("fig3").parent
     main(["page", "--results", str(directory), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text()
-    assert "claims nothing" in text and REPRODUCTIONS["fig3"].choices.rstrip() in text
+    assert "is no evidence" in text and REPRODUCTIONS["fig3"].choices.rstrip() in text
     empty = page_of(tmp_path / "nothing", tmp_path)
-    assert empty.count("*Not there yet.*") == empty.count("\n## ") and "![" not in empty
+    assert empty.count("*No results yet.*") == empty.count("\n## ") and "![" not in empty
     for picture in re.findall(r"!\[.*\]\((.+)\)", text):
         assert (tmp_path / picture).exists()
 
@@ -157,7 +158,8 @@ def test_the_page_shows_available_results_and_names_missing_ones(quick, tmp_path
 def test_the_page_follows_the_provenance(quick, tmp_path):
     shutil.copytree(quick("fig3"), tmp_path / "fig3")
     before = page_of(tmp_path, tmp_path)
-    rows = json.loads((tmp_path / "fig3" / "provenance.json").read_text())
-    rows["made"][0]["device"] = "an abacus"
-    (tmp_path / "fig3" / "provenance.json").write_text(json.dumps(rows))
-    assert page_of(tmp_path, tmp_path) == before.replace(", cpu.*", ", an abacus.*")
+    record = json.loads((tmp_path / "fig3" / "provenance.json").read_text())
+    device = record["provenance"][0]["device"]
+    record["provenance"][0]["device"] = "an abacus"
+    (tmp_path / "fig3" / "provenance.json").write_text(json.dumps(record))
+    assert page_of(tmp_path, tmp_path) == before.replace(f", {device}.*", ", an abacus.*")

@@ -96,7 +96,9 @@ def test_the_memory_of_an_agent_is_what_the_formula_says():
     list(play(agent, ImageBandit(load_digits(), num_tasks=4), num_rounds=num_rounds))
     samples, features = 4 * num_rounds, 128
     state = agent.state()
-    weights = sum(t.nbytes for name, t in state.items() if name.startswith("representation.module."))
+    weights = sum(
+        t.nbytes for name, t in state.items() if name.startswith("representation.module.")
+    )
     counters = sum(state[name].nbytes for name in ("counters", "monitor", "calibration.counts"))
     expected = samples * (64 + 16) + 8 * 4 * (features**2 + 2 * features) + weights
     assert sum(t.nbytes for t in state.values()) - counters == expected + 8 * samples

@@ -14,6 +14,7 @@ from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import progress
 from gfucb.core.errors import InvalidInputError
 from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of, reproduce
+from gfucb.runs.files import write_text
 from gfucb.runs.plugins import load_plugins
 
 
@@ -97,5 +98,5 @@ class PageCommand:
     def __call__(self, console: Console) -> None:
         """Compose and write."""
         require_parent(self.out)
-        self.out.write_text(page_of(self.results, self.out.parent))
+        write_text(self.out, page_of(self.results, self.out.parent))
         console.print(f"written: {self.out}", highlight=False)

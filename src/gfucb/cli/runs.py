@@ -15,6 +15,7 @@ from gfucb.cli.terminal import progress, summary_table
 from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, compare
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
+from gfucb.runs.files import write_text
 from gfucb.runs.plots import regret_curves, save
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ENVIRONMENTS, agent_label
@@ -116,7 +117,7 @@ class CompareCommand:
                 listener=listener,
             )
         table = summarise(self.out)
-        table.to_csv(self.out / "summary.csv", index=False)
+        write_text(self.out / "summary.csv", table.to_csv(index=False))
         save(regret_curves(load_rows(self.out)), self.out / "regret")
         console.print(summary_table(table, self.num_rounds, self.environment.num_tasks))
         console.print(f"figure: {self.out / 'regret.png'}", highlight=False)

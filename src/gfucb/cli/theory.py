@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import audit_table, bounds_table_view
 from gfucb.core.errors import RunDirectoryError
 from gfucb.runs.audit import Coverage, audit_run
+from gfucb.runs.files import write_json
 from gfucb.runs.store import read_config
 from gfucb.runs.summary import find_runs
 from gfucb.theory.bounds_table import TheoryProblem, evaluate_bounds
@@ -42,7 +42,7 @@ class TheoryCommand:
                 "problem": asdict(self.problem),
                 "bounds": [asdict(line) for line in lines],
             }
-            self.json.write_text(json.dumps(content, indent=2) + "\n")
+            write_json(self.json, content)
 
 
 @dataclass(frozen=True)
@@ -81,4 +81,4 @@ class AuditCommand:
         )
         if self.json is not None:
             content = {"coverage": asdict(coverage), "runs": [asdict(audit) for audit in audits]}
-            self.json.write_text(json.dumps(content, indent=2) + "\n")
+            write_json(self.json, content)

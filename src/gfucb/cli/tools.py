@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from gfucb.environments import fetch_mnist
 from gfucb.environments.images import DATA_DIR_VARIABLE
 from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
 from gfucb.runs.benchmarks import MEASURES, measure
+from gfucb.runs.files import write_json
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, AgentEntry, Kind
 
@@ -61,7 +61,7 @@ class BenchCommand:
         console.print(bench_table(ratios))
         if self.json is not None:
             content = {"provenance": provenance, "ratios": [ratio.record() for ratio in ratios]}
-            self.json.write_text(json.dumps(content, indent=2) + "\n")
+            write_json(self.json, content)
 
 
 @dataclass(frozen=True)

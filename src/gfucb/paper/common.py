@@ -54,6 +54,7 @@ class Reproduction:
         choices: what was chosen where the claim leaves something open, in Markdown, without
             measured numbers.
         table: from all rows to more numbers for the page, in Markdown.
+        title: the title of its section on the page; by default its name.
     """
 
     claim: str
@@ -63,3 +64,4 @@ class Reproduction:
     config: Callable[[Options], dict[str, Any]] = field(default=lambda options: {})
     choices: str = ""
     table: Callable[[pd.DataFrame], str] = field(default=lambda rows: "")
+    title: str = ""

@@ -125,5 +125,5 @@ def verdict_page(
         answer = "yes" if verdict.holds else "**no**"
         lines.append(f"| {verdict.claim} | {verdict.measured} | {answer} | {verdict.margin} |")
     flags = " --quick" if options.quick else ""
-    lines += ["", f"Made by `gfucb reproduce {name}{flags} --out FOLDER`.", ""]
+    lines += ["", f"Computed by `gfucb reproduce {name}{flags} --out DIRECTORY`.", ""]
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from gfucb.core.files import atomic_write
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file by `text`."""
-    atomic_write(path, lambda temporary: temporary.write_text(text))
+    atomic_write(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -26,7 +26,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise RunDirectoryError(f"cannot read {path}: {error}") from error
 
@@ -58,4 +58,4 @@ def parse_csv(text: str) -> list[dict[str, str]]:
 
 def read_csv(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, values as text; none if there is no file."""
-    return parse_csv(path.read_text()) if path.exists() else []
+    return parse_csv(path.read_text(encoding="utf-8")) if path.exists() else []

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from gfucb.core.files import atomic_write
 from gfucb.core.records import BanditRound
 from gfucb.runs.registry import agent_colour, agent_label
 from gfucb.runs.summary import REFERENCES, half_width, reference_among
@@ -159,10 +160,24 @@ def action_sets_figure(round_: BanditRound, num_tasks: int = 3) -> Figure:
 
 def save(figure: Figure, stem: Path) -> None:
     """Write the figure as `stem`.png and `stem`.svg; the same figure gives the same bytes."""
-    figure.savefig(stem.with_suffix(".png"), dpi=160)
+    _fix_layout(figure)
+    atomic_write(stem.with_suffix(".png"), lambda path: figure.savefig(path, dpi=160, format="png"))
     # Text as paths: the figure looks the same on machines without the font.
     with rc_context(STYLE | {"svg.fonttype": "path"}):
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+        atomic_write(
+            stem.with_suffix(".svg"),
+            lambda path: figure.savefig(path, metadata={"Date": None}, format="svg"),
+        )
+
+
+def _fix_layout(figure: Figure) -> None:
+    """Compute the layout once and round it: its solver varies in the last digits."""
+    figure.draw_without_rendering()
+    if figure.get_layout_engine() is not None:
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            left, bottom, width, height = axes.get_position(original=True).bounds
+            axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
 
 
 def svg(figure: Figure) -> str:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from gfucb.core.errors import GFUCBError
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.runs.build_run import make_environment
+from gfucb.runs.files import write_text
 from gfucb.runs.plots import (
     action_sets_figure,
     late_regret,
@@ -41,7 +42,7 @@ RIVALS = (
 def write_report(directory: Path) -> Path:
     """Write `directory`/report.html from the finished runs below `directory`; return its path."""
     path = directory / "report.html"
-    path.write_text(report_page(directory), encoding="utf-8")
+    write_text(path, report_page(directory))
     return path
 
 

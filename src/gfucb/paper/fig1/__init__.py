@@ -36,6 +36,7 @@ CHOICES = """\
 """
 
 FIG1 = Reproduction(
+    title="Figure 1: regret",
     claim="Figure 1: cumulative regret falls as more tasks share a representation: M = 10 is below "
     "M = 5, M = 5 is below M = 1, and M = 1 is below independent ε-greedy.",
     jobs=jobs,

@@ -35,6 +35,7 @@ CHOICES = f"""\
 """
 
 FIG2A = Reproduction(
+    title="Figure 2(a): bonus against error",
     claim="Figure 2(a): at t = 200 the bonus exceeds the error of the fit at almost every test "
     "image, and bonus and error are correlated.",
     jobs=jobs,

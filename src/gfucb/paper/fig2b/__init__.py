@@ -26,6 +26,7 @@ CHOICES = f"""\
 """
 
 FIG2B = Reproduction(
+    title="Figure 2(b): bonus against samples",
     claim="Figure 2(b): the average bonus of fixed test images drops as the training set grows "
     "from 10 to 20000 samples.",
     jobs=jobs,

@@ -28,6 +28,7 @@ CHOICES = """\
 """
 
 FIG3 = Reproduction(
+    title="Figure 3: digits in the learned representation",
     claim="Figure 3: the representation learned by ten tasks has a kernel with a strong diagonal; "
     "the representation learned by a single task does not separate digits.",
     jobs=jobs,

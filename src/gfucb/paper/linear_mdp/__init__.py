@@ -13,6 +13,7 @@ from gfucb.paper.linear_mdp.sweep import config, jobs
 __all__ = ["LINEAR_MDP"]
 
 LINEAR_MDP = Reproduction(
+    title="Linear MDPs",
     claim="On ten linear MDPs with a shared, unknown representation, regret is at most three times "
     "the regret with a known representation, and lower than with independent agents.",
     jobs=jobs,

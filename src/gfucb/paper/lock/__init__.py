@@ -14,6 +14,7 @@ from gfucb.paper.lock.sweep import config, jobs
 __all__ = ["LOCK"]
 
 LOCK = Reproduction(
+    title="Algorithm 2 on combination locks",
     claim="On a combination lock Algorithm 2 as printed does not reach the goal. With optimistic "
     "values backed up it does, and with rich observations tasks that share a representation need "
     "fewer episodes.",

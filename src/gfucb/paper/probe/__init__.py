@@ -25,6 +25,7 @@ CHOICES = """\
 """
 
 PROBE = Reproduction(
+    title="A linear layer on the representation",
     claim="Appendix C.1: a linear layer on the representation learned by ten tasks classifies "
     "MNIST with over 95% accuracy.",
     jobs=jobs,
