@@ -69,7 +69,7 @@ def test_jobs_have_unique_names_and_can_be_pickled(name):
     jobs = REPRODUCTIONS[name].jobs(Options())
     assert len({job.name for job in jobs}) == len(jobs)
     assert all(re.fullmatch(r"[\w=.-]+", job.name) for job in jobs)
-    assert len(pickle.loads(pickle.dumps([job.make for job in jobs]))) == len(jobs)
+    assert len(pickle.loads(pickle.dumps([job.compute for job in jobs]))) == len(jobs)
 
 
 @pytest.mark.parametrize("name", PAPER)
