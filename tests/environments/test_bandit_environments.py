@@ -122,9 +122,11 @@ def test_true_function_is_in_the_class_and_bounded():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"noise_scale": 0.0}, "noise_scale must be positive"),
-        ({"noise_scale": -0.1}, "noise_scale must be positive"),
-        ({"num_tasks": 0}, "at least 1"),
+        ({"noise_scale": 0.0}, "noise_scale must be a finite number above 0"),
+        ({"noise_scale": -0.1}, "noise_scale must be a finite number above 0"),
+        ({"num_tasks": 0}, "num_tasks must be an integer of at least 1"),
+        ({"num_actions": 2.5}, "num_actions must be an integer"),
+        ({"seed": None}, "seed must be an integer"),
         ({"digits": "distinct", "num_actions": 11}, "10 different digits"),
     ],
 )
@@ -142,6 +144,8 @@ def test_unknown_reward_map_lists_the_known_ones():
 def test_synthetic_noise_must_be_positive(make):
     with pytest.raises(InvalidInputError, match="noise_scale"):
         make(noise_scale=0.0)
+    with pytest.raises(InvalidInputError, match="seed must be an integer"):
+        make(seed=None)
 
 
 def test_labels_must_be_digits_and_distinct_needs_all_of_them():

@@ -129,7 +129,7 @@ def test_unsuitable_environments_are_refused():
     lake, pole = gymnasium.make("FrozenLake-v1"), gymnasium.make("CartPole-v1")
     with pytest.raises(InvalidInputError, match=r"same actions, got environments with \[4, 2\]"):
         GymnasiumMDPs([lake, pole], horizon=5)
-    with pytest.raises(InvalidInputError, match="horizon must be at least 1"):
+    with pytest.raises(InvalidInputError, match="horizon must be an integer of at least 1"):
         GymnasiumMDPs([lake], horizon=0)
     with pytest.raises(InvalidInputError, match="at least one environment"):
         GymnasiumMDPs([], horizon=3)
@@ -173,7 +173,7 @@ def test_one_object_for_two_tasks_is_refused():
 
 @pytest.mark.parametrize("horizon", [2.5, 0, -1, True, "3", None])
 def test_horizon_must_be_a_positive_integer(horizon):
-    with pytest.raises(InvalidInputError, match="horizon must be at least 1 and an integer"):
+    with pytest.raises(InvalidInputError, match="horizon must be an integer of at least 1"):
         GymnasiumMDPs([lake("4x4")], horizon=horizon)
 
 

@@ -17,8 +17,9 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import Outcome
+from gfucb.core.validation.settings import validate_count, validate_seed
 from gfucb.environments.locks import with_actions
-from gfucb.environments.table_validation import is_positive_integer, require_actions
+from gfucb.environments.table_validation import require_actions
 from gfucb.environments.tabular_mdp import one_hot_inputs
 
 try:
@@ -83,8 +84,7 @@ class GymnasiumMDPs:
     ) -> None:
         if not environments:
             raise InvalidInputError("GymnasiumMDPs needs at least one environment, got none")
-        if not is_positive_integer(horizon):
-            raise InvalidInputError(f"horizon must be at least 1 and an integer, got {horizon!r}")
+        self.horizon, self.seed = validate_count(horizon, "horizon"), validate_seed(seed)
         _require_distinct_objects(environments)
         counts = [_num_actions(environment) for environment in environments]
         if len(set(counts)) > 1:
@@ -96,8 +96,7 @@ class GymnasiumMDPs:
                 [environment.observation_space for environment in environments]
             )
         self.environments = list(environments)
-        self.num_tasks, self.num_actions, self.horizon = len(counts), counts[0], horizon
-        self.seed = seed
+        self.num_tasks, self.num_actions = len(counts), counts[0]
         self._input_function = _input_function(
             environments[0].observation_space, observe, counts[0]
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from torch.nn.functional import one_hot
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
+from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
 from gfucb.environments.images import LabelledImages
 
 NUM_CLASSES = 10
@@ -49,12 +49,10 @@ class ImageBandit:
         noise_scale: float = 0.01,
         seed: int = 0,
     ) -> None:
-        if num_tasks < 1 or num_actions < 1:
-            raise InvalidInputError(
-                f"num_tasks and num_actions must be at least 1, got {num_tasks} and {num_actions}"
-            )
-        if not (math.isfinite(noise_scale) and noise_scale > 0):
-            raise InvalidInputError(f"noise_scale must be positive and finite, got {noise_scale}")
+        self.num_tasks = validate_count(num_tasks, "num_tasks")
+        self.num_actions = validate_count(num_actions, "num_actions")
+        self.noise_scale = validate_number(noise_scale, "noise_scale", above=0.0)
+        self.seed = validate_seed(seed)
         if digits == "distinct" and num_actions > NUM_CLASSES:
             raise InvalidInputError(
                 f"there are {NUM_CLASSES} different digits, so `distinct` action sets have at most "
@@ -67,10 +65,6 @@ class ImageBandit:
                 f"`distinct` action sets need every digit; there is no {missing}"
             )
         self.data = data
-        self.num_tasks = num_tasks
-        self.num_actions = num_actions
-        self.noise_scale = noise_scale
-        self.seed = seed
         self._draw_images = lookup(
             {"iid": self._iid_images, "distinct": self._distinct_images}, digits, "kind of digits"
         )

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
 from gfucb.core.validation.tables import Array
 from gfucb.environments.tabular_mdp import TabularMDPs
 from gfucb.models import FiniteClass, NeuralRepresentation, features_of
@@ -19,7 +19,14 @@ from gfucb.models import FiniteClass, NeuralRepresentation, features_of
 
 @dataclass(frozen=True, eq=False)
 class LinearMDPs(TabularMDPs):
-    """Finite MDPs with P = sum_j phi_j mu_j and r = <phi, rho>, mixed with arbitrary ones.
+    """Finite MDPs that share features phi*(s, a) in the simplex, mixed with arbitrary ones.
+
+    Task i has anchor distributions mu_hj over states and rewards rho_h in [0, 1/H]^k in each stage,
+    with P = sum_j phi*_j mu_j and r = <phi*, rho>. The backup of any next values V is therefore
+    linear, r + P V = <phi*, rho + mu V>, and the inherent Bellman error is zero for every class
+    that contains phi*. With `mix` > 0, (P, r) is replaced by (1 - mix) (P, r) + mix (P', r') with
+    arbitrary tables P', r' of the same seed. The error is then at most `mix`, because all backups
+    stay in [0, 1].
 
     Attributes:
         representation_class: the candidate representations that an agent may use; one is true.
@@ -49,45 +56,21 @@ def linear_mdps(
     mix: float = 0.0,
     seed: int = 0,
 ) -> LinearMDPs:
-    """Draw tasks on one shared phi*(s, a) in the simplex.
-
-    Task i has anchor distributions mu_hj over states and rewards rho_h in [0, 1/H]^k in each stage,
-    so the backup of any next values V is linear, r + P V = <phi*, rho + mu V>, and the inherent
-    Bellman error is zero for every class that contains phi*. With `mix` > 0, (P, r) is replaced by
-    (1 - mix) (P, r) + mix (P', r') with arbitrary tables P', r' of the same seed. The error is then
-    at most `mix`, because all backups stay in [0, 1].
+    """Draw tasks as described in `LinearMDPs`.
 
     Inputs x(s, a) are Gaussian; phi*(x) = softmax(sharpness B x / sqrt(input_dim)) with one of
-    several random B.
-
-    Args:
-        num_tasks: M.
-        horizon: H.
-        num_states: S.
-        num_actions: A.
-        feature_dim: k.
-        input_dim: length of the inputs.
-        num_representations: size of the representation class.
-        sharpness: large values make features nearly one-hot.
-        concentration: of the Dirichlet distributions of the anchors; small values put an anchor
-            on few states.
-        noise_scale: standard deviation of the Gaussian noise on rewards.
-        mix: weight of the arbitrary tables.
-        seed: tables and episodes derive from it.
+    several random B. Large `sharpness` makes features nearly one-hot. `concentration` is that of
+    the Dirichlet distributions of the anchors; small values put an anchor on few states.
+    `noise_scale` is the standard deviation of the Gaussian noise on rewards.
     """
-    sizes = (num_tasks, horizon, num_states, num_actions, feature_dim, input_dim)
-    if min(*sizes, num_representations) < 1:
-        raise InvalidInputError(
-            "numbers of tasks, stages, states, actions, features, inputs and representations must "
-            f"be at least 1, got {(*sizes, num_representations)}"
-        )
-    if not 0 <= mix <= 1:
-        raise InvalidInputError(f"mix must be between 0 and 1, got {mix}")
-    if not (sharpness > 0 and concentration > 0):
-        raise InvalidInputError(
-            f"sharpness and concentration must be positive, got {sharpness} and {concentration}"
-        )
-    generator = random_stream(seed, "truth")
+    sizes = {"num_tasks": num_tasks, "horizon": horizon, "num_states": num_states}
+    sizes |= {"num_actions": num_actions, "feature_dim": feature_dim, "input_dim": input_dim}
+    for name, size in (sizes | {"num_representations": num_representations}).items():
+        validate_count(size, name)
+    validate_number(mix, "mix", at_least=0.0, at_most=1.0)
+    validate_number(sharpness, "sharpness", above=0.0)
+    validate_number(concentration, "concentration", above=0.0)
+    generator = random_stream(validate_seed(seed), "truth")
     inputs = torch.randn(
         num_states, num_actions, input_dim, generator=generator, dtype=torch.float64
     )

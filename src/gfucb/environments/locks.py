@@ -17,6 +17,12 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.validation.settings import (
+    validate_count,
+    validate_not_negative,
+    validate_number,
+    validate_seed,
+)
 from gfucb.core.validation.tables import Array
 from gfucb.environments.tabular_episode import Integers
 from gfucb.environments.tabular_mdp import TabularMDPs, one_hot_inputs
@@ -63,7 +69,7 @@ def rich_lock(
 
     An observation is R ((one-hot latent state, zeros) + noise) with R a Hadamard matrix of unit
     columns, so no single coordinate identifies the state. Each latent state has `bank_size`
-    observations, drawn once; all are equally likely whenever the state is entered. The environment
+    observations, drawn once; all are equally likely whenever the state is reached. The environment
     is therefore a finite MDP over observations and its values are exact. Inputs are (observation,
     one-hot action).
 
@@ -78,11 +84,11 @@ def rich_lock(
         distractor_scale: standard deviation of the noise on all other coordinates.
         seed: codes, emission and episodes derive from it.
     """
-    if observation_dim < 4 or observation_dim & (observation_dim - 1) or bank_size < 1:
-        raise InvalidInputError(
-            "observation_dim must be a power of two of at least 4 and bank_size at least 1, "
-            f"got {observation_dim} and {bank_size}"
-        )
+    validate_count(bank_size, "bank_size")
+    if validate_count(observation_dim, "observation_dim", at_least=4) & (observation_dim - 1):
+        raise InvalidInputError(f"observation_dim must be a power of two, got {observation_dim}")
+    validate_not_negative(noise_scale, "noise_scale")
+    validate_not_negative(distractor_scale, "distractor_scale")
     tables = _latent_tables(horizon, num_tasks, num_actions, anti_reward, seed)
     decoding = np.repeat(np.arange(NUM_LATENT), bank_size)
     generator = random_stream(seed, "emission")
@@ -111,19 +117,15 @@ def _latent_tables(
     horizon: int, num_tasks: int, num_actions: int, anti_reward: float, seed: int
 ) -> LatentTables:
     """Transitions, mean rewards and goals over latent states, with one random code per task."""
-    for name, count, least in (
-        ("horizon", horizon, 1),
-        ("num_tasks", num_tasks, 1),
-        ("num_actions", num_actions, 2),
-    ):
-        if count < least:
-            raise InvalidInputError(f"a lock needs {name} of at least {least}, got {count}")
-    if not 0 <= anti_reward < MEAN_GOAL_REWARD:
+    validate_count(horizon, "horizon")
+    validate_count(num_tasks, "num_tasks")
+    validate_count(num_actions, "num_actions", at_least=2)
+    if not 0 <= validate_number(anti_reward, "anti_reward") < MEAN_GOAL_REWARD:
         raise InvalidInputError(
             f"anti_reward must be at least 0 and below {MEAN_GOAL_REWARD}, the mean reward of "
             f"opening the lock, got {anti_reward}"
         )
-    generator = random_stream(seed, "codes")
+    generator = random_stream(validate_seed(seed), "codes")
     codes = torch.randint(num_actions, (num_tasks, horizon, DEAD), generator=generator).numpy()
     right = codes[..., None] == np.arange(num_actions)  # [task, stage, good state, action]
     shape = (num_tasks, horizon, NUM_LATENT, num_actions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
+from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
 from gfucb.models import (
     FiniteClass,
     LinearClass,
@@ -48,10 +47,8 @@ class SyntheticBandit:
     seed: int
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise_scale) and self.noise_scale > 0):
-            raise InvalidInputError(
-                f"noise_scale must be positive and finite, got {self.noise_scale}"
-            )
+        validate_number(self.noise_scale, "noise_scale", above=0.0)
+        validate_seed(self.seed)
 
     def round(self, round_index: int) -> BanditRound:
         """Round `round_index`, from 1: candidates [task, action, input]."""
@@ -90,8 +87,14 @@ def finite_bandit(
     seed: int = 0,
 ) -> SyntheticBandit:
     """f* uses one of several random non-linear maps x -> tanh(2 B x) / |tanh(2 B x)|."""
-    _require_counts(num_tasks, num_actions, input_dim, feature_dim, num_representations)
-    generator = random_stream(seed, "truth")
+    _validate_counts(
+        num_tasks=num_tasks,
+        num_actions=num_actions,
+        input_dim=input_dim,
+        feature_dim=feature_dim,
+        num_representations=num_representations,
+    )
+    generator = random_stream(validate_seed(seed), "truth")
     members = [
         _random_features(input_dim, feature_dim, generator) for _ in range(num_representations)
     ]
@@ -113,8 +116,10 @@ def linear_bandit(
     seed: int = 0,
 ) -> SyntheticBandit:
     """f* uses x -> B x with a random B of orthonormal rows."""
-    _require_counts(num_tasks, num_actions, input_dim, feature_dim)
-    generator = random_stream(seed, "truth")
+    _validate_counts(
+        num_tasks=num_tasks, num_actions=num_actions, input_dim=input_dim, feature_dim=feature_dim
+    )
+    generator = random_stream(validate_seed(seed), "truth")
     known = LinearClass(input_dim, feature_dim)
     raw = torch.randn(input_dim, feature_dim, generator=generator, dtype=torch.float64)
     representation = LinearRepresentation(torch.linalg.qr(raw).Q.T)
@@ -128,12 +133,9 @@ def unit_vectors(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return raw / raw.norm(dim=-1, keepdim=True)
 
 
-def _require_counts(*counts: int) -> None:
-    if min(counts) < 1:
-        raise InvalidInputError(
-            "numbers of tasks, actions, inputs, features and representations must be at least 1, "
-            f"got {min(counts)}"
-        )
+def _validate_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        validate_count(count, name)
 
 
 def _random_features(

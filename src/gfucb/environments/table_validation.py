@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.settings import validate_count
 from gfucb.core.validation.tables import Array
 
 # How far a mean reward or an optimal value may lie outside its range: rounding only.
@@ -40,12 +41,9 @@ def task_tables(tables: Sequence[ArrayLike], name: str, num_axes: int) -> list[A
 def with_stage_axis(table: Array, num_axes: int, horizon: int | None) -> Array:
     """The table with a stage axis in front; a table without one is repeated `horizon` times."""
     if table.ndim == num_axes:
-        if horizon is None or not is_positive_integer(horizon):
-            raise InvalidInputError(
-                "horizon must be at least 1 and an integer where tables have no stage axis, "
-                f"got {horizon!r}"
-            )
-        return np.broadcast_to(table, (horizon, *table.shape)).copy()
+        if horizon is None:
+            raise InvalidInputError("pass horizon, because the tables have no stage axis")
+        return np.broadcast_to(table, (validate_count(horizon, "horizon"), *table.shape)).copy()
     if len(table) < 1 or (horizon is not None and horizon != len(table)):
         raise InvalidInputError(
             "horizon must be at least 1 and equal the number of stages of the tables, got "
@@ -148,11 +146,6 @@ def require_actions(actions: NDArray[Any], num_rows: int, num_actions: int) -> N
             f"actions are numbered 0 to {num_actions - 1}, got {numbers}; pass the actions that "
             "`decide` returned for the candidates offered"
         )
-
-
-def is_positive_integer(value: object) -> bool:
-    """Whether `value` is an integer of at least 1, and not a boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
 
 
 def type_and_shape(value: object) -> str:

@@ -14,7 +14,11 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-from gfucb.core.validation.settings import validate_pair
+from gfucb.core.validation.settings import (
+    validate_not_negative,
+    validate_pair,
+    validate_seed,
+)
 from gfucb.core.validation.tables import Array, validate_probabilities, validate_table
 from gfucb.environments.backward_induction import optimal_action_values, policy_values
 from gfucb.environments.table_validation import (
@@ -74,6 +78,7 @@ class TabularMDPs:
     decoding: Integers | None = None
 
     def __post_init__(self) -> None:
+        validate_seed(self.seed)
         self._validate_tables()
         self._validate_rewards()
         self._validate_inputs()
@@ -106,15 +111,14 @@ class TabularMDPs:
             raise InvalidInputError(
                 f"reward_noise must be 'none', 'bernoulli' or 'gaussian', got {self.reward_noise!r}"
             )
-        if not (np.isfinite(self.noise_scale) and self.noise_scale >= 0):
-            raise InvalidInputError(
-                f"noise_scale must be finite and not negative, got {self.noise_scale}"
-            )
+        validate_not_negative(self.noise_scale, "noise_scale")
         require_boolean_table(self.noisy, "noisy", self.rewards.shape)
         require_boolean_table(self.goal, "goal", self.rewards.shape)
 
     def _validate_inputs(self) -> None:
         num_states, num_actions = self.num_states, self.num_actions
+        if not isinstance(self.inputs, Tensor):
+            raise InvalidInputError(f"inputs must be a tensor, got {type(self.inputs).__name__}")
         if tuple(self.inputs.shape[:2]) != (num_states, num_actions):
             raise InvalidInputError(
                 f"inputs must have the shape [state, action, *input] = [{num_states}, "

@@ -146,6 +146,6 @@ def register_environments() -> None:
         if name not in gymnasium.registry:
             gymnasium.register(
                 name,
-                entry_point="gfucb.environments.gymnasium:make_task_env",
+                "gfucb.environments.gymnasium:make_task_env",
                 kwargs={"make_environment": make_environment},
             )
