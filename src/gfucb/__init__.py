@@ -9,6 +9,8 @@ These names are what most programs need. Everything else is in the submodules: m
 `gfucb.exploration`, the protocols of all components in `gfucb.core.protocols`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gfucb.bandits import (
     GFUCB,
     BatchedAgents,
@@ -24,6 +26,9 @@ from gfucb.episodic import EpisodicGFUCB
 from gfucb.estimation import CalibratedRadius, ConstantRadius, VariableProjection
 from gfucb.exploration import Greedy, LastLayer
 from gfucb.models import FiniteClass, LinearClass, NeuralClass
+
+if TYPE_CHECKING:
+    from gfucb.runs.api import compare
 
 __version__ = "0.1.0"
 
@@ -47,6 +52,8 @@ __all__ = [  # noqa: RUF022 - grouped by audience
     "ConstantRadius",
     "Greedy",
     "LastLayer",
+    # To compare agents.
+    "compare",
     # To save and restore agents.
     "save",
     "restore",
@@ -54,3 +61,16 @@ __all__ = [  # noqa: RUF022 - grouped by audience
     "GFUCBError",
     "InvalidInputError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded at first use: agents work without pandas and matplotlib.
+    if name != "compare":
+        raise AttributeError(f"module 'gfucb' has no attribute {name!r}")
+    try:
+        from gfucb.runs.api import compare
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"gfucb.compare needs {error.name}: pip install 'gfucb[experiments]'", name=error.name
+        ) from error
+    return compare

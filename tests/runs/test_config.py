@@ -23,7 +23,7 @@ from gfucb.runs import (
     play,
 )
 from gfucb.runs.build_run import config_from, prepare, with_settings
-from gfucb.runs.registry import Registry
+from gfucb.runs.registry import Registry, agent_colours
 
 BANDIT_AGENTS = [name for name, entry in AGENTS.items() if entry.kind == "bandit"]
 BANDIT_PRESETS = [
@@ -59,10 +59,17 @@ def test_every_bandit_preset_has_multitask_greedy_as_a_baseline():
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_has_a_label_a_colour_and_a_description_that_is_a_sentence(name):
+def test_every_agent_has_a_label_and_a_description_that_is_a_sentence(name):
     entry = AGENTS[name]
-    assert entry.label and entry.colour.startswith("#")
+    assert entry.label and (entry.colour is None or entry.colour.startswith("#"))
     assert entry.description.endswith(".")
+
+
+def test_agents_of_one_figure_have_different_colours():
+    names = ["gfucb", "linucb", "squarecb", "npr", "mine", "yours"]
+    colours = agent_colours(names)
+    assert len(set(colours.values())) == len(names)
+    assert colours["gfucb"] == AGENTS["gfucb"].colour
 
 
 @pytest.mark.parametrize("entries", [AGENTS, ENVIRONMENTS], ids=["agents", "environments"])

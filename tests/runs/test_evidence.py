@@ -14,9 +14,9 @@ from gfucb.runs import (
     Comparison,
     ImageBanditConfig,
     RunConfig,
-    compare,
     load_rows,
     run,
+    run_comparison,
     summarise,
 )
 from gfucb.runs.plots import action_sets_figure, late_regret, paired_regrets, regret_curves, svg
@@ -35,7 +35,7 @@ SMALL = Comparison(
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     directory = tmp_path_factory.mktemp("comparison") / "runs"
-    compare(SMALL, directory, processes=2)
+    run_comparison(SMALL, directory, processes=2)
     return directory
 
 
@@ -48,9 +48,9 @@ def test_a_comparison_has_a_run_for_each_agent_and_seed(runs):
 
 def test_comparing_again_runs_nothing_and_other_settings_are_refused(runs):
     before = {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
-    compare(SMALL, runs)
+    run_comparison(SMALL, runs)
     with pytest.raises(RunDirectoryError, match="num_rounds = 8, not 9"):
-        compare(replace(SMALL, num_rounds=9), runs)
+        run_comparison(replace(SMALL, num_rounds=9), runs)
     assert before == {p: p.stat().st_mtime_ns for p in runs.rglob("rows.csv")}
 
 
@@ -186,7 +186,7 @@ def test_the_report_marks_differences_that_are_not_significant():
             "versus_reference_half_width": [0.0, 0.2, 0.5],
         }
     )
-    text = lead(table, {"num_tasks": 3}, 10)
+    text = lead(table, 10)
     assert "50% less than LinUCB per task." in text
     assert "9% less than multitask greedy (not significant with these seeds)." in text
 

@@ -10,7 +10,7 @@ import torch
 from killing import is_locked, kill_when, num_rows, wait_until
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
-from gfucb.runs import BanditAgentConfig, Comparison, ImageBanditConfig, compare, run
+from gfucb.runs import BanditAgentConfig, Comparison, ImageBanditConfig, run, run_comparison
 from gfucb.runs.jobs import Job, Progress, run_jobs
 from gfucb.runs.pool import one_thread, run_in_processes
 
@@ -138,14 +138,14 @@ def test_a_comparison_whose_parent_was_killed_continues_byte_for_byte(tmp_path):
         "from gfucb.runs import *\n"
         f"comparison = {COMPARISON!r}\n"
         "if __name__ == '__main__':\n"
-        f"    compare(comparison, Path({str(tmp_path / 'killed')!r}), processes=2)\n"
+        f"    run_comparison(comparison, Path({str(tmp_path / 'killed')!r}), processes=2)\n"
     )
     runs = [tmp_path / "killed" / name for name in COMPARISON.runs()]
     long = [path for path in runs if path.parent.name == "gfucb"]
     kill_when([str(script)], lambda: all(num_rows(p) > 2 for p in long), "both agents play")
     wait_until(lambda: not any(path.exists() and is_locked(path) for path in runs), "workers exit")
     for out in ("killed", "whole"):
-        compare(COMPARISON, tmp_path / out)
+        run_comparison(COMPARISON, tmp_path / out)
     for path in runs:
         whole = tmp_path / "whole" / path.relative_to(tmp_path / "killed")
         assert (path / "rows.csv").read_bytes() == (whole / "rows.csv").read_bytes()
@@ -156,5 +156,5 @@ def test_a_comparison_that_another_process_writes_is_refused_at_its_end(tmp_path
     other = run(config, tmp_path / name)
     next(other)
     with pytest.raises(RunDirectoryError, match="another process is writing 1 of the runs"):
-        compare(COMPARISON, tmp_path)
+        run_comparison(COMPARISON, tmp_path)
     other.close()

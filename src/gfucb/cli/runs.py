@@ -13,7 +13,7 @@ from rich.console import Console
 
 from gfucb.cli.terminal import progress, summary_table
 from gfucb.runs.build_run import with_settings
-from gfucb.runs.comparison import Comparison, Listener, compare
+from gfucb.runs.comparison import Comparison, Listener, run_comparison
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
 from gfucb.runs.files import write_text
 from gfucb.runs.plots import regret_curves, save
@@ -109,7 +109,7 @@ class CompareCommand:
                 # In a log, the line above is progress enough.
                 advance if console.is_terminal else lambda rounds: None,
             )
-            compare(
+            run_comparison(
                 comparison,
                 self.out,
                 processes=self.processes,

@@ -4,8 +4,9 @@ Importing this package registers the built-in agents, environments and presets.
 """
 
 from gfucb.runs import agents, environments, presets  # noqa: F401  (they register themselves)
+from gfucb.runs.api import ComparisonResult, compare
 from gfucb.runs.build_run import make_agent, make_environment
-from gfucb.runs.comparison import Comparison, compare
+from gfucb.runs.comparison import Comparison, run_comparison
 from gfucb.runs.config import (
     AgentConfig,
     BanditAgentConfig,
@@ -22,6 +23,7 @@ from gfucb.runs.environments import (
     SyntheticBanditConfig,
 )
 from gfucb.runs.loop import play
+from gfucb.runs.plugins import load_plugins
 from gfucb.runs.presets import PRESETS, Preset, register_preset
 from gfucb.runs.registry import (
     ACTION_SELECTORS,
@@ -45,6 +47,7 @@ __all__ = [
     "AgentConfig",
     "BanditAgentConfig",
     "Comparison",
+    "ComparisonResult",
     "EnvironmentConfig",
     "EpisodicAgentConfig",
     "FiniteBanditConfig",
@@ -56,6 +59,7 @@ __all__ = [
     "RunConfig",
     "SyntheticBanditConfig",
     "compare",
+    "load_plugins",
     "load_rows",
     "make_agent",
     "make_environment",
@@ -66,5 +70,6 @@ __all__ = [
     "register_fit",
     "register_preset",
     "run",
+    "run_comparison",
     "summarise",
 ]

@@ -53,6 +53,8 @@ def make_agent(config: AgentConfig, environment: AnyEnvironment, seed: int) -> A
     """Build the agent of a config for an environment."""
     entry = AGENTS[config.name]
     _require_type(config, entry.config, "agent")
+    kind: Kind = "episodic" if hasattr(environment, "episode") else "bandit"
+    _require_kind(config.name, kind, f"this {type(environment).__name__}")
     return entry.factory(config, environment, seed)
 
 
@@ -75,19 +77,21 @@ def prepare(config: RunConfig, data_dir: str | None = None) -> AgentRun:
     return AgentRun(agent, rows)
 
 
-def require_same_kind(environment: str, agent: str) -> Kind:
-    """The kind of an environment and an agent, or an error if they differ."""
-    kind = ENVIRONMENTS[environment].kind
+def require_same_kind(environment: str, agent: str) -> None:
+    """Refuse an agent that is not for the kind of a registered environment."""
+    _require_kind(agent, ENVIRONMENTS[environment].kind, f"environment {environment!r}")
+
+
+def _require_kind(agent: str, kind: Kind, environment: str) -> None:
     if AGENTS[agent].kind != kind:
         fitting = ", ".join(sorted(name for name in AGENTS if AGENTS[name].kind == kind))
         raise InvalidInputError(
-            f"environment {environment!r} is {_ARTICLE[kind]} environment, agent {agent!r} is for "
+            f"{environment} is {_ARTICLE[kind]} environment, agent {agent!r} is for "
             f"{AGENTS[agent].kind} environments; agents for {kind} environments are: {fitting}"
         )
-    return kind
 
 
-_ARTICLE = {"bandit": "a bandit", "episodic": "an episodic"}
+_ARTICLE: Mapping[Kind, str] = {"bandit": "a bandit", "episodic": "an episodic"}
 
 
 def config_from(stored: Mapping[str, Any]) -> RunConfig:

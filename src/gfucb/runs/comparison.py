@@ -49,7 +49,7 @@ class Listener:
     """Called a few times a second with the number of rounds on disk, of all runs together."""
 
 
-def compare(
+def run_comparison(
     comparison: Comparison,
     out: Path,
     *,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gfucb.core.files import atomic_write
 from gfucb.core.records import BanditRound
-from gfucb.runs.registry import agent_colour, agent_label
+from gfucb.runs.registry import AGENTS, agent_colours, agent_label
 from gfucb.runs.summary import REFERENCES, half_width, reference_among
 
 # Smallest value on a logarithmic axis; zero regret is drawn here.
@@ -50,9 +50,10 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
         figure = Figure(figsize=(7.6, 4.4), layout="constrained")
         axes = figure.add_subplot()
         ends: dict[str, float] = {}
+        colours = agent_colours(rows["agent"].unique())
         for agent, own in rows.groupby("agent", sort=False):
             table = own.pivot(index="round", columns="seed", values="cumulative_regret")
-            ends[str(agent)] = _curve(axes, table, str(agent))
+            ends[str(agent)] = _curve(axes, table, str(agent), colours[str(agent)])
         learned = [end for agent, end in ends.items() if agent not in UNIFORM]
         top = 1.12 * max(learned or ends.values())
         num_rounds = int(rows["round"].max())
@@ -62,7 +63,7 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
             xlabel="round",
             ylabel="cumulative regret per task",
         )
-        _label_ends(axes, ends, num_rounds, top)
+        _label_ends(axes, ends, colours, top)
         return figure
 
 
@@ -77,10 +78,11 @@ def late_regret(rows: pd.DataFrame) -> Figure:
         num_rounds = int(rows["round"].max())
         window = max(1, num_rounds // 10)
         ends: dict[str, float] = {}
+        colours = agent_colours(rows["agent"].unique())
         for agent, own in rows.groupby("agent", sort=False):
             table = own.pivot(index="round", columns="seed", values="regret")
             smooth = table.rolling(window, min_periods=window).mean().dropna().clip(lower=FLOOR)
-            ends[str(agent)] = _curve(axes, smooth, str(agent))
+            ends[str(agent)] = _curve(axes, smooth, str(agent), colours[str(agent)])
         axes.set(
             xlim=(window, num_rounds),
             yscale="log",
@@ -88,7 +90,7 @@ def late_regret(rows: pd.DataFrame) -> Figure:
             ylabel=f"regret per decision\n(mean of {window} rounds)",
         )
         low, high = axes.get_ylim()
-        _label_ends(axes, ends, num_rounds, high, low=low)
+        _label_ends(axes, ends, colours, high, low=low)
         return figure
 
 
@@ -101,30 +103,30 @@ def paired_regrets(rows: pd.DataFrame, reference: str | None = None) -> Figure:
     final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
     final = final.loc[final.mean(axis=1).sort_values(ascending=False).index]
     reference = reference or reference_among(final.index)
+    colours = agent_colours(str(agent) for agent in final.index)
     with rc_context(STYLE):
         figure = Figure(figsize=(7.6, 0.9 + 0.42 * len(final)), layout="constrained")
         axes = figure.add_subplot()
         for row, (agent, regrets) in enumerate(final.iterrows()):
-            _seeds_and_mean(axes, row, str(agent), regrets.dropna().to_numpy())
+            _seeds_and_mean(axes, row, regrets.dropna().to_numpy(), colours[str(agent)])
         if reference in final.index:
             mean = float(np.nanmean(final.loc[reference]))
-            axes.axvline(mean, color=agent_colour(str(reference)), lw=1, ls=":")
+            axes.axvline(mean, color=colours[str(reference)], lw=1, ls=":")
         axes.set_yticks(range(len(final)), [agent_label(str(agent)) for agent in final.index])
         learned = final.drop(index=[*UNIFORM], errors="ignore").max(axis=1)
         right = 1.15 * float(learned.max()) if len(learned) else None
         for row, agent in enumerate(final.index):
             mean = float(np.nanmean(final.loc[agent]))
             if right and agent in UNIFORM and mean > right:
-                colour = agent_colour(str(agent))
+                colour = colours[str(agent)]
                 axes.text(right, row, f"{mean:.1f} →", ha="right", va="center", color=colour)
         axes.set(xlim=(0, right), xlabel="cumulative regret per task at the end")
         axes.grid(visible=False, axis="y")
         return figure
 
 
-def _seeds_and_mean(axes: Axes, row: int, agent: str, values: NDArray[np.float64]) -> None:
+def _seeds_and_mean(axes: Axes, row: int, values: NDArray[np.float64], colour: str) -> None:
     """Draw one line: a dot per seed, and a diamond with the interval of the mean."""
-    colour = agent_colour(agent)
     axes.plot(values, np.full(len(values), row), "o", ms=5, mew=0, alpha=0.45, color=colour)
     axes.errorbar(
         values.mean(), row, xerr=half_width(values), fmt="D", ms=6, capsize=4, lw=2, color=colour
@@ -151,7 +153,7 @@ def action_sets_figure(round_: BanditRound, num_tasks: int = 3) -> Figure:
                     f"{means[task, action]:.2f}",
                     fontsize=8.5,
                     labelpad=2,
-                    color=agent_colour("gfucb") if chosen else "#888888",
+                    color=AGENTS["gfucb"].colour if chosen else "#888888",
                     fontweight="bold" if chosen else "normal",
                 )
             grid[task, 0].set_ylabel(f"task {task}", fontsize=9)
@@ -189,21 +191,21 @@ def svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def _curve(axes: Axes, table: pd.DataFrame, agent: str) -> float:
+def _curve(axes: Axes, table: pd.DataFrame, agent: str, colour: str) -> float:
     """Draw mean and band of a table [round, seed]; return the last mean."""
     mean = table.mean(axis=1).to_numpy()
     spread = np.array([half_width(values) for values in table.to_numpy()])
     rounds = table.index.to_numpy()
     strong = agent in REFERENCES
-    axes.plot(rounds, mean, color=agent_colour(agent), lw=2.6 if strong else 1.7, zorder=3 + strong)
+    axes.plot(rounds, mean, color=colour, lw=2.6 if strong else 1.7, zorder=3 + strong)
     if np.isfinite(spread).all():
         low = np.maximum(mean - spread, mean * 0.1)
-        axes.fill_between(rounds, low, mean + spread, color=agent_colour(agent), alpha=0.14, lw=0)
+        axes.fill_between(rounds, low, mean + spread, color=colour, alpha=0.14, lw=0)
     return float(mean[-1])
 
 
 def _label_ends(
-    axes: Axes, ends: dict[str, float], num_rounds: int, high: float, low: float = 0.0
+    axes: Axes, ends: dict[str, float], colours: dict[str, str], high: float, low: float = 0.0
 ) -> None:
     """Write each agent's label at the end of its curve; labels that would overlap move apart."""
     to_axis = np.log if axes.get_yscale() == "log" else (lambda v: v)
@@ -222,7 +224,7 @@ def _label_ends(
             agent_label(agent) + (" ↑" if ends[agent] > high else ""),
             (1.012, height),
             xycoords="axes fraction",
-            color=agent_colour(agent),
+            color=colours[agent],
             va="center",
             fontsize=9.5,
             fontweight="bold" if agent in REFERENCES else "normal",

@@ -11,7 +11,8 @@ Built-in components use the same decorators. `gfucb.runs.plugins` imports users'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -34,8 +35,8 @@ SelectorFactory = Callable[[Any], ActionSelector]
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 Entry = TypeVar("Entry")
 
-# For agents without a colour of their own; the name decides which one.
-PALETTE = ("#8c564b", "#7f3c8d", "#3969ac", "#80ba5a")
+# For agents without a colour of their own; different from the colours of built-in agents.
+PALETTE = ("#7f3c8d", "#80ba5a", "#8c564b", "#3969ac", "#e73f74", "#11a579", "#a5aa99", "#f2b701")
 KIND_CONFIGS: Mapping[Kind, type[AgentConfig]] = {
     "bandit": BanditAgentConfig,
     "episodic": EpisodicAgentConfig,
@@ -91,7 +92,7 @@ class AgentEntry:
         config: the dataclass of its settings.
         label: its name in figures and tables.
         description: one sentence for `gfucb presets` and the report.
-        colour: its colour in figures.
+        colour: its colour in figures; None for one that no other agent of the figure has.
         relative_cost: run time relative to other agents, roughly. Long runs start first.
         uses_true_features: whether the candidates it receives are the true features of the
             environment instead of the inputs. True for oracles only.
@@ -103,7 +104,7 @@ class AgentEntry:
     config: type[AgentConfig]
     label: str
     description: str
-    colour: str
+    colour: str | None = None
     relative_cost: int = 1
     uses_true_features: bool = False
 
@@ -180,7 +181,7 @@ def register_agent(
             config=config or KIND_CONFIGS[kind],
             label=label or name,
             description=description,
-            colour=colour or palette_colour(name),
+            colour=colour,
             relative_cost=relative_cost,
             uses_true_features=uses_true_features,
         )
@@ -241,19 +242,19 @@ def register_action_selector(name: str, *, description: str = "") -> Callable[[F
     return register
 
 
-def palette_colour(name: str) -> str:
-    """A colour that depends on the name alone."""
-    return PALETTE[sum(map(ord, name)) % len(PALETTE)]
-
-
 def agent_label(name: str) -> str:
     """The label of an agent; its name if it is not registered."""
     return AGENTS[name].label if name in AGENTS else name
 
 
-def agent_colour(name: str) -> str:
-    """The colour of an agent, the same in every figure."""
-    return AGENTS[name].colour if name in AGENTS else palette_colour(name)
+def agent_colours(names: Iterable[str]) -> dict[str, str]:
+    """The colour of each agent in a figure of these agents.
+
+    Agents with a registered colour have it in every figure. The others share the palette.
+    """
+    known = {name: AGENTS[name].colour if name in AGENTS else None for name in sorted(names)}
+    palette = itertools.cycle(PALETTE)
+    return {name: colour or next(palette) for name, colour in known.items()}
 
 
 def default_environment_config(name: str) -> EnvironmentConfig:

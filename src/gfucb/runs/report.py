@@ -23,7 +23,7 @@ from gfucb.runs.plots import (
     regret_curves,
     svg,
 )
-from gfucb.runs.registry import AGENTS, ENVIRONMENTS, agent_colour, agent_label
+from gfucb.runs.registry import AGENTS, ENVIRONMENTS, agent_colours, agent_label
 from gfucb.runs.store import read_config, read_provenance
 from gfucb.runs.summary import find_runs, load_rows, presentable, reference_among, summarise
 
@@ -63,7 +63,7 @@ def report_page(directory: Path) -> str:
     return templates.get_template("report.html.jinja").render(
         title=_title(environment, num_rounds),
         environment_label=_environment_label(environment["name"]),
-        lead=lead(table, environment, num_rounds),
+        lead=lead(table, num_rounds),
         cards=_cards(table, reference),
         pictures={
             "curves": _inline(regret_curves(rows)),
@@ -72,7 +72,7 @@ def report_page(directory: Path) -> str:
             "problem": _problem(config),
         },
         columns=list(lines[0]),
-        lines=[_line(line, reference) for line in lines],
+        lines=_lines(lines, reference),
         reference_label=agent_label(reference) if reference else "",
         is_episodic="optimism_violations" in table.columns,
         seed=config["seed"],
@@ -83,17 +83,14 @@ def report_page(directory: Path) -> str:
     )
 
 
-def lead(table: pd.DataFrame, environment: dict[str, Any], num_rounds: int) -> str:
+def lead(table: pd.DataFrame, num_rounds: int) -> str:
     """The result in words; differences that are not significant are marked."""
     by_agent = table.set_index("agent")
     reference = reference_among(by_agent.index)
     if reference is None:
         return f"{len(table)} agents on the same seeds, {num_rounds} rounds."
     own = by_agent.loc[reference]
-    sentences = [
-        f"After {num_rounds} rounds the regret of GFUCB is {own['regret']:.1f} in each of "
-        f"{environment['num_tasks']} tasks."
-    ]
+    sentences = [f"After {num_rounds} rounds the regret of GFUCB is {own['regret']:.1f} per task."]
     if "optimism_violations" in own.index:
         sentences.append(
             f"Its optimistic value was below the optimal value in "
@@ -114,8 +111,12 @@ def _versus(line: Any, rival: str) -> str:
 
 
 def _title(environment: dict[str, Any], num_rounds: int) -> str:
-    actions = f"{environment['num_actions']} actions, " if "num_actions" in environment else ""
-    return f"{environment['num_tasks']} tasks, {actions}{num_rounds} rounds"
+    sizes = [
+        f"{environment[f'num_{noun}']} {noun}"
+        for noun in ("tasks", "actions")
+        if f"num_{noun}" in environment
+    ]
+    return ", ".join([*sizes, f"{num_rounds} rounds"])
 
 
 def _environment_label(name: str) -> str:
@@ -131,15 +132,18 @@ def _cards(table: pd.DataFrame, reference: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _line(line: dict[str, str], reference: str | None) -> dict[str, Any]:
-    agent, *cells = line.values()
-    return {
-        "label": agent_label(agent),
-        "description": AGENTS[agent].description if agent in AGENTS else "",
-        "colour": agent_colour(agent),
-        "cells": cells,
-        "is_reference": agent == reference,
-    }
+def _lines(lines: list[dict[str, str]], reference: str | None) -> list[dict[str, Any]]:
+    colours = agent_colours(line["agent"] for line in lines)
+    return [
+        {
+            "label": agent_label(agent),
+            "description": AGENTS[agent].description if agent in AGENTS else "",
+            "colour": colours[agent],
+            "cells": cells,
+            "is_reference": agent == reference,
+        }
+        for agent, *cells in (line.values() for line in lines)
+    ]
 
 
 def _inline(figure: Figure) -> Markup:

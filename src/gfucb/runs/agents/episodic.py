@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gfucb.core.errors import lookup
+from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.random import random_stream
 from gfucb.environments import LinearMDPs, TabularMDPs
@@ -64,9 +64,19 @@ def _network(
     return NeuralClass(module, "simplex")
 
 
+def _value_range(environment: TabularMDPs) -> tuple[float, float]:
+    if not isinstance(environment, TabularMDPs):  # a user's environment
+        raise InvalidInputError(
+            "registered episodic agents need finite MDPs (`tabular_mdps`), got "
+            f"{type(environment).__name__}; build the agent yourself and give `gfucb.compare` a "
+            "function (environment, seed) -> agent"
+        )
+    return environment.values_lie_in
+
+
 def _bonus(config: EpisodicAgentConfig, environment: TabularMDPs) -> float:
     """Multiplier of the standard deviation."""
-    low, high = environment.values_lie_in
+    low, high = _value_range(environment)
     return config.bonus_scale * (high - low)
 
 
@@ -74,7 +84,7 @@ def _options(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -
     """Arguments of all agents that plan by least squares."""
     return {
         "ridge": config.ridge,
-        "value_range": environment.values_lie_in,
+        "value_range": _value_range(environment),
         "reward_range": environment.reward_range,
         "replan": config.replan,
         "seed": seed,
@@ -207,7 +217,7 @@ def ucbvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> E
         environment.num_tasks,
         environment.horizon,
         bonus=_bonus(config, environment),
-        value_range=environment.values_lie_in,
+        value_range=_value_range(environment),
     )
 
 

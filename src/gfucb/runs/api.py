@@ -1,0 +1,222 @@
+"""Compare agents from Python: registered ones, and those of a script or notebook.
+
+result = gfucb.compare("digits", ["gfucb", "linucb"], seeds=range(3), num_rounds=100)
+result                      # the table
+result.figure()             # regret curves, a matplotlib Figure
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.core.records import Row
+from gfucb.runs.files import write_text
+from gfucb.runs.jobs import Job, run_jobs
+from gfucb.runs.loop import play
+from gfucb.runs.plots import regret_curves, save
+from gfucb.runs.pool import one_thread, run_in_processes
+from gfucb.runs.sources import (
+    AgentsLike,
+    EnvironmentLike,
+    Source,
+    agent_sources,
+    environment_source,
+)
+from gfucb.runs.summary import load_rows, load_seconds, presentable, summarise_rows
+from gfucb.runs.work import AgentRun
+
+RunKey = tuple[str, int]  # agent, seed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonResult:
+    """The rows of a comparison and what follows from them.
+
+    Attributes:
+        rows: one row per agent, seed and round.
+        table: one line per agent, the smallest regret first; see `summarise_rows`.
+    """
+
+    rows: pd.DataFrame
+    table: pd.DataFrame
+
+    def figure(self) -> Figure:
+        """Cumulative regret per task: mean and 95% band over seeds."""
+        return regret_curves(self.rows)
+
+    def save(self, directory: Path | str) -> None:
+        """Write rows.csv, summary.csv, regret.png and regret.svg."""
+        path = Path(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        write_text(path / "rows.csv", self.rows.to_csv(index=False))
+        write_text(path / "summary.csv", self.table.to_csv(index=False))
+        save(self.figure(), path / "regret")
+
+    def __repr__(self) -> str:
+        num_rounds, seeds = int(self.rows["round"].max()), self.rows["seed"].nunique()
+        head = f"Regret per task after {num_rounds} rounds, ± 95% interval over {seeds} seeds"
+        return f"{head}\n{self._lines().to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        return str(self._lines().to_html(index=False))
+
+    def _lines(self) -> pd.DataFrame:
+        return pd.DataFrame(presentable(self.table))
+
+
+def compare(
+    environment: EnvironmentLike,
+    agents: AgentsLike,
+    *,
+    seeds: Iterable[int] = range(5),
+    num_rounds: int = 200,
+    reference: str | None = None,
+    processes: int = 1,
+    out: Path | str | None = None,
+    data_dir: str | None = None,
+) -> ComparisonResult:
+    """Run several agents in one environment on the same seeds.
+
+    Args:
+        environment: the name or the settings of a registered environment, a function from the
+            seed to an environment, or an environment, which is then the same for all seeds.
+        agents: names or settings of registered agents. A mapping gives each a name of its own,
+            and may also have functions (environment, seed) -> agent.
+        seeds: the seeds of environment and agent.
+        num_rounds: T, the number of rounds or episodes.
+        reference: the agent with which others are compared; by default gfucb, if it is there.
+        processes: 1 runs in this process. More need functions that can be pickled: those of a
+            module, not lambdas or functions of a notebook.
+        out: a directory for the runs. Finished runs are then kept and interrupted ones are
+            resumed, as with `gfucb compare`; agents need `state` and `load_state`. Without it
+            nothing is written.
+        data_dir: the directory of data files, for environments that read some.
+    """
+    if num_rounds < 1 or processes < 1:
+        raise InvalidInputError(
+            f"num_rounds and processes must be at least 1, got {num_rounds} and {processes}"
+        )
+    source = environment_source(environment, data_dir)
+    jobs = {
+        (name, seed): _job(name, source, agent, seed, num_rounds)
+        for name, agent in agent_sources(agents).items()
+        for seed in _distinct(seeds)
+    }
+    if processes > 1:
+        _require_picklable(jobs)
+    if out is None:
+        rows, seconds = _in_memory(jobs, processes)
+    else:
+        rows, seconds = _on_disk(jobs, Path(out), processes)
+    return ComparisonResult(rows, summarise_rows(rows, seconds, reference))
+
+
+def _distinct(seeds: Iterable[int]) -> list[int]:
+    found = [int(seed) for seed in seeds]
+    if not found or len(set(found)) < len(found):
+        raise InvalidInputError(f"seeds must be given, each once, got {found}")
+    return found
+
+
+def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: int) -> Job:
+    return Job(
+        f"{name}/seed={seed}",
+        partial(_agent_run, name, environment, agent, seed, num_rounds),
+        resumable=True,
+        settings={
+            "environment": dict(environment.settings),
+            "agent": dict(agent.settings),
+            "num_rounds": num_rounds,
+            "seed": seed,
+        },
+        relative_cost=agent.relative_cost,
+    )
+
+
+def _agent_run(
+    name: str, environment_source: Source, agent_source: Source, seed: int, num_rounds: int
+) -> AgentRun:
+    environment: Any = environment_source.make(seed)
+    agent: Any = agent_source.make(environment, seed)
+    missing = [m for m in ("decide", "observe", "diagnostics") if not hasattr(agent, m)]
+    if missing:
+        raise InvalidInputError(
+            f"agent {name!r} has no method {' and no '.join(missing)}; gfucb.core.protocols lists "
+            "the methods of an agent"
+        )
+
+    def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
+        return play(
+            agent,
+            environment,
+            num_rounds=num_rounds,
+            uses_true_features=agent_source.uses_true_features,
+            rounds_done=rounds_done,
+            cumulative_regret=cumulative_regret,
+        )
+
+    return AgentRun(agent, rows)
+
+
+def _require_picklable(jobs: Mapping[RunKey, Job]) -> None:
+    for (name, _), job in jobs.items():
+        try:
+            pickle.dumps(job)
+        except Exception as error:
+            raise InvalidInputError(
+                f"agent {name!r} or its environment cannot be sent to another process ({error}); "
+                "define it as a function of a module, or use processes=1"
+            ) from None
+
+
+def _in_memory(jobs: Mapping[RunKey, Job], processes: int) -> tuple[pd.DataFrame, pd.Series]:
+    """Rows of all runs and CPU seconds by agent, without files."""
+    if processes == 1:
+        with one_thread():
+            computed = {key: _computed(job) for key, job in jobs.items()}
+    else:
+        keys = {job.name: key for key, job in jobs.items()}
+        longest_first = sorted(jobs.values(), key=lambda job: -job.relative_cost)
+        ended = run_in_processes(_computed, longest_first, processes)
+        found = {keys[job.name]: result for job, result in ended}
+        computed = {key: found[key] for key in jobs}
+    tables = [
+        pd.DataFrame(rows).assign(agent=name, seed=seed)
+        for (name, seed), (rows, _) in computed.items()
+    ]
+    seconds = pd.DataFrame(
+        [(name, spent) for (name, _), (_, spent) in computed.items()], columns=["agent", "seconds"]
+    )
+    return pd.concat(tables, ignore_index=True), seconds.groupby("agent")["seconds"].mean()
+
+
+def _computed(job: Job) -> tuple[list[Row], float]:
+    start = time.process_time()
+    rows = list(job.work().rows())
+    return rows, time.process_time() - start
+
+
+def _on_disk(
+    jobs: Mapping[RunKey, Job], out: Path, processes: int
+) -> tuple[pd.DataFrame, pd.Series]:
+    """The same from run directories below `out`, where missing runs are computed first."""
+    locked = run_jobs(list(jobs.values()), out, processes=processes)
+    if locked:
+        raise RunDirectoryError(
+            f"another process is writing {locked[0].name} in {out}; repeat the call when it has "
+            "ended"
+        )
+    rows = load_rows(out)
+    keys = set(jobs)
+    is_wanted = [key in keys for key in zip(rows["agent"], rows["seed"], strict=True)]
+    return rows[is_wanted].reset_index(drop=True), load_seconds(out)

@@ -1,0 +1,121 @@
+"""Where the agents and the environment of a comparison come from.
+
+A source is a registered name, settings, or an object or function of the user. It makes the
+component and says what config.json records about it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.runs.build_run import make_agent, make_environment
+from gfucb.runs.config import AgentConfig, EnvironmentConfig
+from gfucb.runs.loop import AnyAgent, AnyEnvironment
+from gfucb.runs.registry import AGENTS, default_agent_config, default_environment_config
+
+EnvironmentLike = str | EnvironmentConfig | AnyEnvironment | Callable[[int], AnyEnvironment]
+AgentLike = str | AgentConfig | Callable[[Any, int], AnyAgent]
+AgentsLike = Sequence[str | AgentConfig] | Mapping[str, AgentLike]
+
+
+@dataclass(frozen=True)
+class Source:
+    """How an agent or an environment is made.
+
+    Attributes:
+        make: from (environment, seed) to an agent, or from the seed to an environment.
+        settings: what config.json records.
+        uses_true_features: whether the agent receives the true features.
+        relative_cost: run time of the agent relative to others, roughly.
+    """
+
+    make: Callable[..., Any]
+    settings: Mapping[str, Any]
+    uses_true_features: bool = False
+    relative_cost: float = 1.0
+
+
+def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
+    """The source of an environment, see `compare`."""
+    if isinstance(given, str):
+        given = default_environment_config(given)
+    if isinstance(given, EnvironmentConfig):
+        make = partial(make_environment, given, data_dir=data_dir)
+        return Source(make, dataclasses.asdict(given))
+    is_environment = hasattr(given, "round") or hasattr(given, "episode")
+    if is_environment and not isinstance(given, type):
+        return Source(partial(_same, given), _own_settings(type(given).__name__, type(given)))
+    if callable(given):
+        name = getattr(given, "__name__", type(given).__name__)
+        return Source(given, _own_settings(str(name), given))
+    raise InvalidInputError(
+        "environment must be a name, settings, an environment or a function from the seed to "
+        f"one, got {type(given).__name__}"
+    )
+
+
+def agent_sources(given: AgentsLike) -> dict[str, Source]:
+    """The sources of agents by name, see `compare`."""
+    if isinstance(given, str):
+        given = [given]
+    if not isinstance(given, Mapping):
+        names = [agent if isinstance(agent, str) else _config_name(agent) for agent in given]
+        if len(set(names)) < len(names):
+            raise InvalidInputError(
+                f"agents must have different names, got {names}; a mapping gives them names"
+            )
+        given = dict(zip(names, given, strict=True))
+    if not given:
+        raise InvalidInputError("agents must not be empty")
+    return {str(name): _agent_source(str(name), agent) for name, agent in given.items()}
+
+
+def _config_name(agent: object) -> str:
+    if isinstance(agent, AgentConfig):
+        return agent.name
+    raise InvalidInputError(
+        "a list of agents has names and settings; give functions of your own as a mapping, "
+        f"{{'my agent': function}}, got {type(agent).__name__}"
+    )
+
+
+def _agent_source(name: str, given: AgentLike) -> Source:
+    if isinstance(given, str):
+        given = default_agent_config(given)
+    if isinstance(given, AgentConfig):
+        entry = AGENTS[given.name]
+        settings = dataclasses.asdict(given) | {"name": name}
+        if name != given.name:
+            settings["registered_name"] = given.name
+        make = partial(_registered_agent, given)
+        return Source(make, settings, entry.uses_true_features, entry.relative_cost)
+    if callable(given):
+        return Source(given, _own_settings(name, given))
+    raise InvalidInputError(
+        f"agent {name!r} must be a name, settings or a function (environment, seed) -> agent, "
+        f"got {type(given).__name__}"
+    )
+
+
+def _registered_agent(config: AgentConfig, environment: AnyEnvironment, seed: int) -> AnyAgent:
+    return make_agent(config, environment, seed)
+
+
+def _same(environment: AnyEnvironment, seed: int) -> AnyEnvironment:
+    return environment
+
+
+def _own_settings(name: str, definition: Any) -> dict[str, Any]:
+    """The name and a digest of the source: a directory with results of other code is refused."""
+    try:
+        source = inspect.getsource(getattr(definition, "func", definition))
+    except (OSError, TypeError):
+        source = ""
+    return {"name": name, "source_digest": hashlib.sha256(source.encode()).hexdigest()[:16]}
