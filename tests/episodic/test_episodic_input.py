@@ -87,7 +87,10 @@ def gfucb_with(**options):
         (gfucb_with(squared_radius=3.0), "squared_radius must be a function of the episode"),
         (gfucb_with(squared_radius=0.0), "squared_radius must be a function of the episode"),
         (gfucb_with(squared_radius=ConstantRadius), "pass an instance, such as ConstantRadius"),
-        (gfucb_with(squared_radius=gfucb.CalibratedRadius(initial_radius=0.2)), "squared_radius must be"),
+        (
+            gfucb_with(squared_radius=gfucb.CalibratedRadius(initial_radius=0.2)),
+            "squared_radius must be",
+        ),
         (gfucb_with(backup=3), "backup, if not one of .*'pointwise'.* got 3"),
         (gfucb_with(backup=None), "backup, if not one of"),
         (gfucb_with(fit="adam"), "fit must be a least-squares fit, .* got 'adam'"),

@@ -1,5 +1,6 @@
 """States of episodic agents: continuation, refused states, complete settings."""
 
+import numpy as np
 import pytest
 import torch
 from episodic_cases import (
@@ -192,6 +193,14 @@ DIFFERENCES = [
 @pytest.mark.parametrize(("saved", "other", "name"), DIFFERENCES)
 def test_an_agent_with_other_settings_is_refused_by_name(tmp_path, saved, other, name):
     check_refused(gfucb_with(**saved), gfucb_with(**other), name, tmp_path)
+
+
+def test_equal_numbers_of_different_types_are_the_same_setting():
+    plain = gfucb_with(seed=3, replan_growth=2.0, offset=0.0, reward_weight=1.0, ridge=1.0)()
+    numpy_numbers = gfucb_with(
+        seed=np.int64(3), replan_growth=2, offset=np.float64(0), reward_weight=1, ridge=np.int64(1)
+    )()
+    assert plain.settings() == numpy_numbers.settings()
 
 
 def epsilon_greedy(epsilon=0.1, seed=0, beta=0.3):

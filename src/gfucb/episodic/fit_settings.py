@@ -57,11 +57,15 @@ class FitSettings:
     def __post_init__(self) -> None:
         expected = "a least-squares fit, such as VariableProjection()"
         validate_component(self.fit, "fit", expected)
-        validate_number(self.offset, "offset")
-        validate_number(self.refit_growth, "refit_growth", at_least=1.0, is_finite=False)
-        validate_count(self.next_targets, "next_targets", at_least=0)
-        validate_not_negative(self.reward_weight, "reward_weight")
         validate_flag(self.warm_start, "warm_start")
+        # Plain numbers, so that 2, 2.0 and numpy.float64(2) are the same setting.
+        growth = validate_number(self.refit_growth, "refit_growth", at_least=1.0, is_finite=False)
+        next_targets = validate_count(self.next_targets, "next_targets", at_least=0)
+        reward_weight = validate_not_negative(self.reward_weight, "reward_weight")
+        object.__setattr__(self, "offset", validate_number(self.offset, "offset"))
+        object.__setattr__(self, "refit_growth", growth)
+        object.__setattr__(self, "next_targets", next_targets)
+        object.__setattr__(self, "reward_weight", reward_weight)
 
     @cached_property
     def member_features(self) -> MemberFeatures | None:

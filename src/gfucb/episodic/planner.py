@@ -63,7 +63,7 @@ class Planner:
         expected = "a function of the episode, such as ConstantRadius(0.1)"
         validate_component(self.squared_radius, "squared_radius", expected)
         validate_flag(self.share_stages, "share_stages")
-        validate_seed(self.seed)
+        object.__setattr__(self, "seed", validate_seed(self.seed))
 
     def stage_seed(self, stage: int) -> int:
         """The seed of the fits of a stage."""

@@ -33,7 +33,8 @@ class ReplanRule:
             raise InvalidInputError(
                 f"replan must be 'determinant', 'doubling' or 'every', got {self.kind!r}"
             )
-        validate_number(self.growth, "replan_growth", above=1.0)
+        growth = validate_number(self.growth, "replan_growth", above=1.0)
+        object.__setattr__(self, "growth", growth)
 
     def is_due(
         self, gain: InformationGain, buffers: Sequence[StageBuffer], targets: Sequence[Floats]
