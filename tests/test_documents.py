@@ -22,6 +22,7 @@ SLOW_CODE = {
     "docs/explanation/cost.md",
     "docs/explanation/theory.md",
     "docs/howto/add_a_fit.md",
+    "docs/howto/compare_agents.md",
     "docs/tutorials/episodes.md",
 }
 
