@@ -2,10 +2,10 @@
 
     python scripts/migrate_results.py [DIRECTORY ..]
 
-Converts results/*/provenance.json and benchmarks/*.json, by default below the repository. Only keys
-and a few labels are renamed. No rows.csv is touched, and every number of a converted file is
-compared with the original before it is written. Files that are already converted stay unchanged, so
-the script can be run again.
+Converts results/*/provenance.json and benchmarks/*.json, by default below the repository. Keys and
+a few labels are renamed, and the fit of agents is named. No rows.csv is touched, and every number
+of a converted file is compared with the original before it is written. Files that are already
+converted stay unchanged, so the script can be run again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ SETTING_KEYS = {
     "world": "environment",
     "rich_world": "rich_environment",
     "hope": "bonus_scale",
+    "images_a_piece": "images_per_job",
 }
-REMARKS = {"pieces under way": "jobs under way", "begun at": "started at"}
+REMARKS = {
+    "pieces under way": "jobs under way",
+    "begun at": "started at",
+    "entered by hand": "added by hand",
+}
 # Of benchmarks.
 BENCHMARK_KEYS = {
     "world": "environment",
@@ -58,11 +63,20 @@ def convert_record(record: dict[str, Any]) -> dict[str, Any]:
     """The provenance.json of a reproduction."""
     top = {RECORD_KEYS.get(key, key): value for key, value in record.items()}
     settings = {
-        key: _renamed(value, SETTING_KEYS, str) if key == "config" else value
+        key: _with_fit(_renamed(value, SETTING_KEYS, str)) if key == "config" else value
         for key, value in top["settings"].items()
     }
     entries = [_converted_entry(entry) for entry in top["provenance"]]
     return top | {"settings": settings, "provenance": entries}
+
+
+def _with_fit(value: Any) -> Any:
+    """Name the fit of agents recorded before fits had names: there was only the default."""
+    if not isinstance(value, dict):
+        return value
+    is_agent = "fit_steps" in value and "fit" not in value
+    added = {"fit": "default"} if is_agent else {}
+    return {key: _with_fit(own) for key, own in value.items()} | added
 
 
 def _converted_entry(entry: dict[str, Any]) -> dict[str, Any]:

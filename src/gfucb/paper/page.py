@@ -25,8 +25,8 @@ DIRECTORY` computes the paper's figures. The last two sections are claims about 
 which the paper has no experiments.
 
 *`gfucb page` writes this page from `results/`; no number is typed by hand.* Where the provenance
-says *entered by hand*, the jobs were computed on a machine that had the files of a commit without
-its history. Commit and versions were entered afterwards.
+says *added by hand*, the jobs were computed on a machine that had the files of a commit without
+its history. Commit and versions were added afterwards.
 """
 
 

@@ -55,7 +55,7 @@ class Sizes:
         images: number of test images.
         heads: number of tasks evaluated by selectors that take all images in one batch.
         tuned: method, radius and number of images of each variant of the paper's procedure.
-        images_a_piece: images per job of the paper's procedure.
+        images_per_job: images per job of the paper's procedure.
         epochs: largest number of epochs of a fit of the paper's network.
         iterations: steps of fine-tuning per image.
     """
@@ -69,7 +69,7 @@ class Sizes:
         (SUM, PRINTED, 10),
         (MEAN, PRINTED, 10),
     )
-    images_a_piece: int = 20
+    images_per_job: int = 20
     epochs: int = 200
     iterations: int = 200
 
@@ -79,7 +79,7 @@ QUICK = Sizes(
     images=30,
     heads=2,
     tuned=((STABLE, PRINTED, 6), (STABLE, CALIBRATED, 2), (SUM, PRINTED, 2)),
-    images_a_piece=6,
+    images_per_job=6,
     epochs=20,
     iterations=20,
 )
@@ -122,8 +122,8 @@ def jobs(options: Options) -> list[Job]:
     setup = Setup(sizes_of(options), ImageSource.of(options), seeds)
     found = [Job(f"solvers-seed={seed}", partial(selector_rows, setup, seed)) for seed in seeds]
     for method, radius, count in setup.sizes.tuned:
-        for start in range(0, count, setup.sizes.images_a_piece):
-            images = range(start, min(count, start + setup.sizes.images_a_piece))
+        for start in range(0, count, setup.sizes.images_per_job):
+            images = range(start, min(count, start + setup.sizes.images_per_job))
             label = f"{method} {radius} images={images.start}-{images.stop - 1}"
             name = label.replace(",", "").replace("%", "").replace(" ", "-")
             found.append(Job(name, partial(fine_tuning_rows, setup, method, radius, images)))

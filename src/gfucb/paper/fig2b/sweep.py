@@ -46,7 +46,7 @@ class Sizes:
         grid: sizes of the training set.
         images: number of test images.
         tuned: images fine-tuned at each size; a fifth of them again with the fixed radius.
-        images_a_piece: images per job of fine-tuning.
+        images_per_job: images per job of fine-tuning.
         epochs, gradient_steps: the paper's fit ends with whichever comes first.
         iterations: steps of fine-tuning per image.
         growth: our agent refits when the data has grown by this factor.
@@ -55,7 +55,7 @@ class Sizes:
     grid: tuple[int, ...] = (10, 30, 90, 270, 800, 2400, 7000, 20000)
     images: int = 100
     tuned: tuple[int, ...] = (100,) * 8
-    images_a_piece: int = 20
+    images_per_job: int = 20
     epochs: int = 200
     gradient_steps: int = 6000
     iterations: int = 200
@@ -66,7 +66,7 @@ QUICK = Sizes(
     grid=(10, 100, 1000),
     images=20,
     tuned=(5, 5, 2),
-    images_a_piece=3,
+    images_per_job=3,
     epochs=10,
     iterations=20,
     growth=2.0,
@@ -92,8 +92,8 @@ def jobs(options: Options) -> list[Job]:
     ]
     for size, count in zip(sizes.grid, sizes.tuned, strict=True):
         for radius, some in ((PRINTED, count), (FIXED, math.ceil(count / 5))):
-            for start in range(0, some, sizes.images_a_piece):
-                images = range(start, min(some, start + sizes.images_a_piece))
+            for start in range(0, some, sizes.images_per_job):
+                images = range(start, min(some, start + sizes.images_per_job))
                 make = partial(fine_tuning_rows, sizes, source, seeds[0], size, radius, images)
                 label = "printed-B" if radius == PRINTED else "fixed-B"
                 name = f"paper-n={size}-{label}-images={images.start}-{images.stop - 1}"

@@ -15,30 +15,38 @@ from gfucb.paper.fig3.sweep import SINGLE_TASK, TEN_TASKS
 from gfucb.runs.plots import STYLE
 from gfucb.runs.summary import half_width
 
+MARGINS = {"bottom": 0.08, "top": 0.925, "hspace": 0.22}
 COLOURS = {SINGLE_TASK: "#009e73", TEN_TASKS: "#d55e00"}
 
 
 def figure(rows: pd.DataFrame) -> Figure:
-    """Draw two kernels and two quantities for each network."""
+    """Draw two kernels and two quantities for each network.
+
+    Positions are fixed: constrained layout leaves wide gaps between the square kernels.
+    """
     with rc_context(STYLE):
-        drawn = Figure(figsize=(10.4, 5.7), layout="constrained")
-        grid = drawn.subplots(2, 4, width_ratios=[1, 1, 0.62, 0.62])
+        drawn = Figure(figsize=(10.4, 5.7))
+        left = drawn.add_gridspec(2, 2, left=0.145, right=0.61, **MARGINS, wspace=0.2).subplots()
+        right = drawn.add_gridspec(2, 2, left=0.665, right=0.99, **MARGINS, wspace=0.27).subplots()
         kernels = []
-        for line, (network, label) in zip(grid, NETWORKS.items(), strict=True):
-            for axes, setting in zip(line, COLOURS, strict=False):
+        for line, (network, label) in zip(left, NETWORKS.items(), strict=True):
+            for axes, setting in zip(line, COLOURS, strict=True):
                 kernels.append(_draw_kernel(axes, rows, setting, network))
                 axes.set_title(f"{label}, {setting}", fontsize=10)
-            _draw_values(line[2], rows, "contrast", network)
-            _draw_values(line[3], rows, "accuracy", network)
-        for axes in grid[1, :2]:
+            line[0].set_ylabel("digit")
+        for axes in left[1]:
             axes.set_xlabel("digit")
-        for axes in grid[:, 0]:
-            axes.set_ylabel("digit")
-        grid[0, 2].set_title("contrast of the\ndiagonal", fontsize=10)
-        grid[0, 3].set_title("nearest class mean,\naccuracy", fontsize=10)
-        bar = drawn.colorbar(kernels[0], ax=grid[:, :2], location="left", shrink=0.6, aspect=30)
+        for line, network in zip(right, NETWORKS, strict=True):
+            _draw_values(line[0], rows, "contrast", network)
+            _draw_values(line[1], rows, "accuracy", network)
+        right[0, 0].set_title("contrast of the\ndiagonal", fontsize=10)
+        right[0, 1].set_title("nearest class mean,\naccuracy", fontsize=10)
+        bar = drawn.colorbar(kernels[0], cax=drawn.add_axes((0.072, 0.25, 0.011, 0.5)))
+        bar.ax.yaxis.set_ticks_position("left")
+        bar.ax.yaxis.set_label_position("left")
         bar.set_label("mean inner product of two classes")
         bar.outline.set_visible(False)
+        bar.ax.grid(visible=False)
         return drawn
 
 

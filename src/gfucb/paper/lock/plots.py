@@ -58,13 +58,14 @@ def _draw_by_horizon(axes: Axes, last: pd.DataFrame) -> None:
         axes.errorbar(
             medians.index, medians, yerr=[below, above], fmt="o-", color=colour, capsize=3
         )
-        for horizon, runs in own.groupby("horizon"):
+        for key, runs in own.groupby("horizon"):
+            horizon = int(str(key))
             failures = int((~runs["all_reached"]).sum())
             if failures:
                 axes.plot(horizon, 1.25 * num_episodes, "x", color=colour, ms=7, mew=2)
                 axes.annotate(
                     f"{failures}/{len(runs)}",
-                    (float(str(horizon)), 1.5 * num_episodes),
+                    (horizon, 1.5 * num_episodes),
                     color=colour,
                     ha="center",
                     fontsize=8.5,
