@@ -1,13 +1,13 @@
-"""What each solver's width knows of the true error, on digits; and what members it finds.
+"""Action selectors on digits: how well widths predict errors, and which functions they find.
 
     python benchmarks/solvers.py --seeds 5
 
-The default agent plays M = 10 tasks; after t rounds its fit is frozen and each solver is asked
-about candidates of fresh rounds. Reported, over all candidates: the rank correlation of the
-width with the true error of the fit; the mean bonus that covers 95% of the errors, relative to
-the best constant bonus (below 1: the width tells inputs apart); the share of the squared width
-that is due to the representation. Then, for the joint problem of one round: bonus_scale above the
-fit's own best values, by how much the constraint is broken, seconds.
+The default agent plays M = 10 tasks. After t rounds its fit is frozen, and widths are computed
+for the candidates of new rounds. Reported over all candidates: the rank correlation of the width
+with the absolute error of the fit; the mean bonus that covers 95% of the errors, relative to the
+best constant bonus (below 1: the width distinguishes inputs); the share of the squared width that
+comes from the representation. For the joint problem of one round: the optimistic value minus the
+best value of the fit, the constraint violation, and seconds.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from gfucb.runs.provenance import current_provenance
 OUT = Path(__file__).with_suffix(".json")
 TASKS, TIMES, FRESH = 10, (20, 60, 200), 20
 WEIGHT_RIDGES = (0.1, 1.0, 10.0, 100.0)
+Measurement = dict[str, float | str]
 
 
 def main() -> None:
@@ -47,10 +48,11 @@ def main() -> None:
     show(rows)
 
 
-def measured(seed: int) -> list[dict[str, float | str]]:
+def measured(seed: int) -> list[Measurement]:
     """All measurements of one seed."""
     environment = ImageBandit(load_digits(), num_tasks=TASKS, seed=seed)
-    agent, rows, done = gfucb.GFUCB(TASKS, seed=seed), [], 0
+    agent, done = gfucb.GFUCB(TASKS, seed=seed), 0
+    rows: list[Measurement] = []
     for time_ in TIMES:
         for _ in play(agent, environment, num_rounds=time_, rounds_done=done):
             pass
@@ -63,12 +65,10 @@ def measured(seed: int) -> list[dict[str, float | str]]:
         confidence_set = agent.confidence_set(candidates.flatten(0, 1))
         errors = (action_sets.values_of(confidence_set.center) - means).abs().flatten()
         for name, widths, share in widths_of(confidence_set, action_sets):
-            rows.append(
-                {"t": time_, "seed": seed, "solver": name, "share": share}
-                | quality(widths.flatten(), errors)
-            )
+            found: Measurement = {"t": time_, "seed": seed, "solver": name, "share": share}
+            rows.append({**found, **quality(widths.flatten(), errors)})
         joint = ActionSets(candidates[:TASKS], tasks[:TASKS], action_sets.available[:TASKS])
-        rows += [{"t": time_, "seed": seed} | row for row in members(confidence_set, joint)]
+        rows += [{"t": time_, "seed": seed, **row} for row in members(confidence_set, joint)]
     return rows
 
 
@@ -79,7 +79,9 @@ def widths_of(
     features = features_of(
         confidence_set.center.representation, action_sets.candidates.flatten(0, 1)
     ).unflatten(0, action_sets.available.shape)
-    heads = confidence_set.ellipsoid().squared_widths(features, action_sets.tasks)
+    ellipsoid = confidence_set.ellipsoid()
+    assert ellipsoid is not None, "networks have heads"
+    heads = ellipsoid.squared_widths(features, action_sets.tasks)
     found = [("last layer", heads.sqrt(), 0.0)]
     for weight_ridge in WEIGHT_RIDGES:
         tangent = Tangent.at(confidence_set, action_sets, WeightSketch(), weight_ridge)
@@ -101,10 +103,10 @@ def quality(widths: Tensor, errors: Tensor) -> dict[str, float]:
     }
 
 
-def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[dict[str, float | str]]:
+def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[Measurement]:
     """Of one joint decision: optimistic value minus the greedy one, violation, seconds."""
     greedy = float(gfucb.Greedy()(confidence_set, action_sets).values.sum())
-    # Paid once a fit by an agent; not a cost of the decision.
+    # An agent computes these once per fit, so they are not part of the time of a decision.
     tangents = replace(confidence_set).arrowhead(WeightSketch(), 10.0).tangents
     confidence_set = replace(confidence_set, center_tangents=tangents)
     solvers = {
@@ -116,7 +118,7 @@ def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[dict
         "fine-tuning, stable": gfucb.exploration.FineTuning.stable(),
         "fine-tuning, literal sum": gfucb.exploration.FineTuning.literal_sum(),
     }
-    rows: list[dict[str, float | str]] = []
+    rows: list[Measurement] = []
     for name, solver in solvers.items():
         started = time.perf_counter()
         choice = solver(confidence_set, action_sets)
@@ -128,7 +130,7 @@ def members(confidence_set: ConfidenceSet, action_sets: ActionSets) -> list[dict
     return rows
 
 
-def show(rows: list[dict[str, float | str]]) -> None:
+def show(rows: list[Measurement]) -> None:
     """Medians over seeds, as tables."""
     for columns in (("correlation", "sharpness", "share"), ("bonus", "violation", "seconds")):
         names = list(dict.fromkeys(str(row["solver"]) for row in rows if columns[0] in row))

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.runs.build_run import make_agent, make_environment
@@ -51,7 +51,10 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
         return Source(make, dataclasses.asdict(given))
     is_environment = hasattr(given, "round") or hasattr(given, "episode")
     if is_environment and not isinstance(given, type):
-        return Source(partial(_same, given), _own_settings(type(given).__name__, type(given)))
+        return Source(
+            partial(_same, cast(AnyEnvironment, given)),
+            _own_settings(type(given).__name__, type(given)),
+        )
     if callable(given):
         name = getattr(given, "__name__", type(given).__name__)
         return Source(given, _own_settings(str(name), given))
