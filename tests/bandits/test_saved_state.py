@@ -172,7 +172,8 @@ def test_a_state_of_an_uncalibrated_agent_is_refused_by_a_calibrated_one():
 
 def test_what_is_no_dictionary_is_refused():
     agent = trained("linucb")
-    assert_refused(agent, [1, 2], "dictionary of named tensors, got list")
+    for wrong in ([1, 2], [], None, 3):
+        assert_refused(agent, wrong, "dictionary of named tensors, got")
 
 
 def test_loading_clears_the_last_selection():

@@ -11,7 +11,7 @@ from torch import nn
 import gfucb
 from gfucb import GFUCB, Decision, FiniteClass, VariableProjection
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import Prediction
+from gfucb.core.records import ChosenFeatures, Prediction
 from gfucb.models import IdentityRepresentation
 
 NAN, INF = float("nan"), float("inf")
@@ -68,6 +68,9 @@ def nested() -> torch.Tensor:
         ({"candidates": np.array([[["a", 1.0]]], dtype=object)}, "got text; encode"),
         ({"candidates": pd.DataFrame({"city": ["Rome", "Oslo"], "size": [1, 2]})}, "got text"),
         ({"candidates": np.array([[["2020-01-01"]]], dtype="datetime64[D]")}, "got dates"),
+        ({"candidates": None}, "got objects of type NoneType; convert"),
+        ({"candidates": np.ma.masked_less(np.ones((3, 4, 5)), 2)}, "masked array"),
+        ({"candidates": candidates(1).to(torch.float8_e4m3fn)}, "float8"),
         ({"candidates": [[[1.0], [2.0]], [[1.0]]]}, "numbers"),
         ({"candidates": torch.rand(2, 4, 5)}, "2 rows"),
         ({"candidates": candidates(1), "tasks": [0, 1, 3]}, "0 to 2, got task 3"),
@@ -136,6 +139,7 @@ def test_inputs_too_large_for_the_ridge_end_in_a_sentence_or_in_finite_values(in
 
 def changed_decisions(decision: Decision) -> list[tuple[object, str]]:
     mean, variance = decision.prediction.mean, decision.prediction.variance
+    features = decision.features
 
     def predicting(mean: object, variance: object) -> Decision:
         return replace(decision, prediction=Prediction(mean, variance))
@@ -162,6 +166,9 @@ def changed_decisions(decision: Decision) -> list[tuple[object, str]]:
         (replace(decision, inputs=decision.inputs.double() * 1e20), r"at most 1e\+15"),
         (replace(decision, inputs=decision.inputs[:, :4]), r"shape \[5\].*\[4\]"),
         (replace(decision, inputs=decision.inputs > 0.5), "real numbers"),
+        (replace(decision, features=features.values), "features .* got Tensor"),
+        (replace(decision, features=replace(features, values=features.values[:2])), "features"),
+        (replace(decision, features=replace(features, values=features.values * NAN)), "finite"),
         (replace(decision, optimistic_values=decision.optimistic_values * NAN), "finite"),
     ]
 
@@ -172,6 +179,21 @@ def test_changed_decisions_are_refused_before_anything_is_learned():
     for decision, message in changed_decisions(agent.decide(candidates(1))):
         assert_refused(agent, lambda d=decision: agent.observe(d, [0.1, 0.2, 0.3]), message)
         assert agent.calibration is calibration
+
+
+def test_features_that_were_written_to_are_computed_again():
+    agent, other = trained_agent(), trained_agent()
+    for changed in (lambda f: f.values.zero_(), lambda f: replace(f, values=f.values[:, :3])):
+        decision, expected = agent.decide(candidates(1)), other.decide(candidates(1))
+        features = changed(decision.features)
+        if isinstance(features, ChosenFeatures):
+            decision = replace(decision, features=features)
+        agent.observe(decision, [0.1, 0.2, 0.3])
+        other.observe(expected, [0.1, 0.2, 0.3])
+        state = other.state()
+        for name, tensor in agent.state().items():
+            # Features of another batch size differ by rounding in single precision.
+            torch.testing.assert_close(tensor, state[name], rtol=1e-4, atol=1e-5)
 
 
 def test_a_decision_of_a_larger_agent_is_refused():

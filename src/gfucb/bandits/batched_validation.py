@@ -24,6 +24,8 @@ from gfucb.estimation import VariableProjection
 
 def validate_replicas(agents: Sequence[GFUCB]) -> list[GFUCB]:
     """The agents, if they can be stacked: the same settings but for the seed, and no data."""
+    if not isinstance(agents, Sequence):
+        raise InvalidInputError(f"a batch takes a list of agents, got {type(agents).__name__}")
     replicas = list(agents)
     if not replicas:
         raise InvalidInputError("a batch needs at least one agent, got none")

@@ -27,10 +27,12 @@ from gfucb.core.validation.settings import (
     validate_component,
     validate_count,
     validate_number,
+    validate_offset,
     validate_pair,
     validate_ridge,
     validate_seed,
 )
+from gfucb.core.validation.states import validate_state
 from gfucb.estimation import CalibratedRadius
 from gfucb.estimation.calibration import Calibration
 from gfucb.estimation.defaults import default_fit
@@ -120,7 +122,7 @@ class GFUCB:
                 "a least-squares fit such as VariableProjection()",
             ),
             penalty=_validate_penalty(ridge, head_norm_bound),
-            offset=(low + high) / 2 if offset is None else validate_number(offset, "offset"),
+            offset=(low + high) / 2 if offset is None else validate_offset(offset),
             value_range=value_range,
             refit_growth=(
                 self.representation_class.default_refit_growth
@@ -160,16 +162,9 @@ class GFUCB:
             candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
         )
         confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
-        center = confidence_set.center
-        action_sets = action_sets.caching(center.representation)
+        action_sets = action_sets.caching(confidence_set.center.representation)
         selection = self.action_selector(confidence_set, action_sets)  # line 4: f_t and A_t
-        features = action_sets.features_of_chosen(center.representation, selection.actions)
-        prediction = selection.prediction or head_prediction(
-            confidence_set, features, action_sets.tasks
-        )
-        self._last = (selection, prediction)
-        optimistic_values = center.clip(selection.values)
-        return action_sets.decision(selection.actions, optimistic_values, prediction, features)
+        return self._decision(confidence_set, action_sets, selection)
 
     def decide_from(
         self,
@@ -226,6 +221,19 @@ class GFUCB:
             center_statistics=statistics,
             center_tangents=self.learner.tangents,
         )
+
+    def _decision(
+        self, confidence_set: ConfidenceSet, action_sets: ActionSets, selection: Selection
+    ) -> Decision:
+        """The decision with its prediction and the features that `observe` uses again."""
+        center = confidence_set.center
+        features = action_sets.features_of_chosen(center.representation, selection.actions)
+        prediction = selection.prediction or head_prediction(
+            confidence_set, features, action_sets.tasks
+        )
+        self._last = (selection, prediction)
+        optimistic_values = center.clip(selection.values)
+        return action_sets.decision(selection.actions, optimistic_values, prediction, features)
 
     def _confidence_set_for(self, action_sets: ActionSets) -> ConfidenceSet:
         is_joint = self.action_selector.joint
@@ -291,6 +299,7 @@ class GFUCB:
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from the state of an agent with the same settings; refuse any other one."""
+        validate_state(state)
         calibration, rest = self.calibration, state
         if calibration is not None:
             calibration = calibration.restored(state)

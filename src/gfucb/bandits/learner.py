@@ -126,7 +126,7 @@ class Learner:
         try:
             # Paper: least squares again in every round. Refitting phi at a growth of 30% gave
             # the same regret at a small part of the cost; heads still follow every reward.
-            if computed is not None and computed.representation is center.representation:
+            if computed is not None and _is_computed_by(center, computed):
                 features = computed.values
             else:
                 features = features_of(center.representation, inputs)
@@ -300,3 +300,8 @@ def _usable(device: torch.device | str) -> torch.device:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError) as error:
         raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
+
+
+def _is_computed_by(center: MultiheadFunction, computed: ChosenFeatures) -> bool:
+    is_same = computed.representation is center.representation
+    return is_same and computed.values.shape[1] == center.heads.shape[1]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.validation.arrays import INTEGERS, LARGEST_INPUT, LARGEST_REWARD
+from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT, LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 
 NAMES = (
@@ -56,7 +56,7 @@ def _validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
     inputs = state["data.inputs"]
     if inputs.ndim < 1 or len(inputs) == 0:
         raise InvalidInputError("'data.inputs' of the state must have at least one sample")
-    if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
+    if inputs.dtype not in (*FLOATS, *INTEGERS):
         raise InvalidInputError(f"'data.inputs' of the state are {inputs.dtype}, not real numbers")
     if inputs.is_floating_point():
         largest = LARGEST_INPUT

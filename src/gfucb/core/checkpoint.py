@@ -20,8 +20,10 @@ from gfucb.core.errors import GFUCBError, SavedStateError
 from gfucb.core.files import atomic_write
 from gfucb.core.protocols import BanditAgent, EpisodicAgent
 from gfucb.core.settings import find_difference
+from gfucb.core.validation.settings import validate_methods
 
 FORMAT = "gfucb state 2"
+SAVED_METHODS = ("state", "load_state", "settings")
 
 
 def save(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
@@ -30,6 +32,7 @@ def save(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> No
     A file at `path` is replaced atomically and synced to the disk: a reader, or a process after a
     crash, finds the old file or the new one. Two processes may save to one path; the last one wins.
     """
+    validate_methods(agent, "agent", SAVED_METHODS)
     write_state(path, agent.state(), _facts(agent))
 
 
@@ -40,6 +43,7 @@ def restore(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) ->
     one would have. Only the device may differ. If the file is damaged, or was saved by an agent
     with other settings, `SavedStateError` says what is wrong and the agent does not change.
     """
+    validate_methods(agent, "agent", SAVED_METHODS)
     state, facts = read_state(path)
     difference = find_difference(facts, _facts(agent))
     if difference is not None:

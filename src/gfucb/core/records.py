@@ -78,32 +78,33 @@ class ChosenFeatures:
     """Features of the inputs of a decision, so that `observe` does not compute them again.
 
     They are valid for the representation object and the inputs they were computed from, while
-    nobody writes into those inputs.
+    nobody writes into those inputs or into the features.
 
     Attributes:
         representation: the object that computed them.
         values: [row, feature].
         inputs: [row, *input].
-        version: torch's count of writes to `inputs`.
+        versions: torch's counts of writes to `inputs` and to `values`.
     """
 
     representation: Representation
     values: Tensor
     inputs: Tensor
-    version: int
+    versions: tuple[int, int]
 
     @classmethod
     def of(
         cls, representation: Representation, inputs: Tensor, values: Tensor
     ) -> ChosenFeatures | None:
         """The record for inputs [row, *input]; None for those whose writes torch does not count."""
-        if inputs.is_inference():
+        if inputs.is_inference() or values.is_inference():
             return None
-        return cls(representation, values, inputs, inputs._version)
+        return cls(representation, values, inputs, (inputs._version, values._version))
 
     def is_of(self, inputs: Tensor) -> bool:
         """Whether these are the features of `inputs`, unchanged."""
-        return inputs is self.inputs and inputs._version == self.version
+        versions = (inputs._version, self.values._version)
+        return inputs is self.inputs and versions == self.versions
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.core.protocols import LeastSquares
 from gfucb.core.random import global_randomness_from
+from gfucb.core.validation.settings import validate_count, validate_not_negative
 from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.models import (
     HeadPenalty,
@@ -39,6 +40,14 @@ class AdamFit(LeastSquares):
     learning_rate: float = 1e-3
     batch_size: int | None = 256
     stop_below: float | None = None
+
+    def __post_init__(self) -> None:
+        validate_count(self.epochs, "epochs", at_least=0)
+        validate_not_negative(self.learning_rate, "learning_rate")
+        if self.batch_size is not None:
+            validate_count(self.batch_size, "batch_size")
+        if self.stop_below is not None:
+            validate_not_negative(self.stop_below, "stop_below")
 
     def __call__(
         self,

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import LeastSquares
 from gfucb.core.random import global_randomness_from
+from gfucb.core.validation.settings import (
+    validate_component,
+    validate_count,
+    validate_not_negative,
+)
 from gfucb.estimation.fit_plan import FitPlan
 from gfucb.estimation.held_out import ErrorKind, all_targets, head_errors
 from gfucb.estimation.profile import best_on, trainable_copy, with_best_heads
@@ -72,6 +79,21 @@ class VariableProjection(LeastSquares):
     """Of Adam. Gradients far below it are rounding errors, which a smaller one would amplify."""
     augment: Augmentation | None = None
     """(inputs [n, *input], generator) -> inputs with the same rewards, drawn in every step."""
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            validate_count(self.steps, "steps", at_least=0)
+        for name in ("max_steps", "samples_at_full_rate"):
+            validate_count(getattr(self, name), name, at_least=0)
+        for name in ("batch_size", "samples_per_task"):
+            validate_count(getattr(self, name), name)
+        for name in ("learning_rate", "weight_decay", "epsilon"):
+            validate_not_negative(getattr(self, name), name)
+        if self.loss not in get_args(ErrorKind):
+            raise InvalidInputError(f"loss must be one of {get_args(ErrorKind)}, got {self.loss!r}")
+        if self.augment is not None:
+            expected = "a function (inputs, generator) -> inputs"
+            validate_component(self.augment, "augment", expected)
 
     def __call__(
         self,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection, require_finite_values
+from gfucb.core.validation.settings import validate_not_negative, validate_seed
 from gfucb.exploration.draws import generator_for
 from gfucb.models import ConfidenceSet
 
@@ -40,8 +39,8 @@ class InverseGap(ActionSelector):
     is_optimistic: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale >= 0):
-            raise InvalidInputError(f"scale must be finite and not negative, got {self.scale}")
+        validate_not_negative(self.scale, "scale")
+        validate_seed(self.seed)
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
         """Return the center and a random action in each row."""

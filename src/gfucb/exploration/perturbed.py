@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
+from gfucb.core.validation.settings import validate_not_negative
 from gfucb.exploration.greedy import Greedy
 from gfucb.models import ConfidenceSet
 
@@ -29,11 +28,7 @@ class PerturbedRewards(ActionSelector):
     reward_perturbation: float = 0.1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.reward_perturbation) and self.reward_perturbation >= 0):
-            raise InvalidInputError(
-                "reward_perturbation must be finite and not negative, "
-                f"got {self.reward_perturbation}"
-            )
+        validate_not_negative(self.reward_perturbation, "reward_perturbation")
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
         """Return the fit to perturbed rewards and its best actions."""

@@ -20,6 +20,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of
 from gfucb.core.protocols import Representation, RepresentationClass
 from gfucb.core.settings import describe_module
+from gfucb.core.validation.settings import validate_count
 from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.fingerprints import digest_of
 from gfucb.models.nn.networks import default_network
@@ -51,6 +52,11 @@ class FiniteClass:
     structure: ClassVar[Literal["finite"]] = "finite"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.members, Sequence) or isinstance(self.members, nn.Module):
+            raise InvalidInputError(
+                "a finite class needs a list of representations, got "
+                f"{type(self.members).__name__}; put a single one in a list"
+            )
         if not self.members:
             raise InvalidInputError("a finite class needs at least one representation, got none")
         for index, member in enumerate(self.members):
@@ -128,6 +134,8 @@ class LinearClass:
     default_refit_growth: ClassVar[float] = REFIT_GROWTH
 
     def __post_init__(self) -> None:
+        validate_count(self.input_dim, "input_dim")
+        validate_count(self.feature_dim, "feature_dim")
         if not 1 <= self.feature_dim <= self.input_dim:
             raise InvalidInputError(
                 "a linear class needs 1 <= feature_dim <= input_dim, "

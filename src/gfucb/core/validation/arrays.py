@@ -11,14 +11,15 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import is_repeated
+from gfucb.core.validation.settings import LARGEST_REWARD
 
 ArrayLike: TypeAlias = Tensor | npt.ArrayLike
 """What public methods accept: tensors, numpy arrays, data frames of numbers, lists, numbers."""
 
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-# Squares of larger inputs and rewards, summed over the data, leave no correct digits in float64.
+# Squares of larger inputs, summed over the data, leave no correct digits in float64.
 LARGEST_INPUT = 1e15
-LARGEST_REWARD = 1e12
 
 
 def to_tensor(value: Any, name: str) -> Tensor:
@@ -32,9 +33,10 @@ def to_tensor(value: Any, name: str) -> Tensor:
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if array.dtype.kind in "USOMmV":
+        raise InvalidInputError(f"{name} must be a tensor or array of numbers, got {_found(array)}")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(
-            f"{name} must be a tensor or array of numbers, got {_kind_of(array)}; encode such "
-            "columns as numbers first, for example with pandas.get_dummies"
+            f"{name} must be numbers without gaps, got a masked array; fill it, or pass `available`"
         )
     try:
         return torch.tensor(array)
@@ -59,7 +61,7 @@ def to_candidates(value: Any, name: str = "candidates") -> Tensor:
 
 def require_real(inputs: Tensor, name: str) -> None:
     """Refuse types that no representation reads: booleans, complex and unsigned integers."""
-    if not inputs.is_floating_point() and inputs.dtype not in INTEGERS:
+    if inputs.dtype not in (*FLOATS, *INTEGERS):
         raise InvalidInputError(
             f"{name} must be real numbers: floats, bytes (images) or integers (item numbers), "
             f"got {inputs.dtype}"
@@ -156,8 +158,11 @@ def _require_dense(value: Tensor, name: str) -> None:
         raise InvalidInputError(f"{name} must be a tensor of plain numbers, got a {kind} tensor")
 
 
-def _kind_of(array: npt.NDArray[Any]) -> str:
-    kinds = {"U": "text", "S": "text", "O": "objects", "M": "dates", "m": "times", "V": "records"}
-    if array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str):
-        return "text"
-    return kinds[array.dtype.kind]
+def _found(array: npt.NDArray[Any]) -> str:
+    """What an array holds instead of numbers, and how to make numbers of it."""
+    first = array.flat[0] if array.size else None
+    if array.dtype.kind in "US" or isinstance(first, str):
+        return "text; encode such columns as numbers first, for example with pandas.get_dummies"
+    kinds = {"M": "dates", "m": "times", "V": "records"}
+    found = kinds.get(array.dtype.kind, f"objects of type {type(first).__name__}")
+    return f"{found}; convert them to numbers first, for example with .astype(float)"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ActionSets, Decision, Prediction, is_repeated
+from gfucb.core.records import ActionSets, ChosenFeatures, Decision, Prediction, is_repeated
 from gfucb.core.validation.arrays import (
     ArrayLike,
     require_in_range,
@@ -138,6 +138,7 @@ def validate_feedback(
     _require_floats(decision.optimistic_values, rows, "the optimistic values of the decision")
     if decision.prediction is not None:
         validate_prediction(decision.prediction, (rows,))
+    _require_features(decision.features, rows)
     return tasks, inputs, given
 
 
@@ -155,6 +156,18 @@ def validate_prediction(prediction: Any, shape: tuple[int, ...]) -> None:
             "the predicted variances of the decision must not be negative, "
             f"got {float(prediction.variance.min()):g}"
         )
+
+
+def _require_features(features: Any, rows: int) -> None:
+    if features is None:
+        return
+    if not isinstance(features, ChosenFeatures) or not isinstance(features.values, Tensor):
+        raise InvalidInputError(
+            "the features of a decision must be those that decide computed, or None, got "
+            f"{type(features).__name__}"
+        )
+    columns = features.values.shape[-1] if features.values.ndim == 2 else 0
+    _require_floats(features.values, (rows, columns), "the features of the decision")
 
 
 def _require_actions(actions: Tensor) -> None:

@@ -13,6 +13,8 @@ Component = TypeVar("Component")
 
 # With a smaller ridge the Gram matrix of a single sample cannot be factorised in float64.
 SMALLEST_RIDGE = 1e-12
+# Squares of larger rewards, or of larger values, leave no correct digits when they are summed.
+LARGEST_REWARD = 1e12
 
 
 def validate_count(value: Any, name: str, *, at_least: int = 1) -> int:
@@ -59,20 +61,32 @@ def validate_not_negative(value: Any, name: str) -> float:
     return validate_number(value, name, at_least=0.0)
 
 
+def validate_offset(value: Any, name: str = "offset") -> float:
+    """`value` as a float of at most `LARGEST_REWARD` in magnitude."""
+    return validate_number(value, name, at_least=-LARGEST_REWARD, at_most=LARGEST_REWARD)
+
+
 def validate_ridge(value: Any, name: str = "ridge") -> float:
-    """`value` as a float of at least `SMALLEST_RIDGE`."""
-    return validate_number(value, name, at_least=SMALLEST_RIDGE)
+    """`value` as a float between `SMALLEST_RIDGE` and its inverse."""
+    return validate_number(value, name, at_least=SMALLEST_RIDGE, at_most=1 / SMALLEST_RIDGE)
 
 
 def validate_pair(value: Any, name: str) -> tuple[float, float]:
-    """`value` as two finite floats, low < high."""
+    """`value` as two floats, low < high, of at most `LARGEST_REWARD` in magnitude."""
     try:
         low, high = (float(part) for part in value)
     except (TypeError, ValueError):
         raise InvalidInputError(f"{name} must be (low, high), got {value!r}") from None
+    if isinstance(value, str | bytes | dict | set):
+        raise InvalidInputError(f"{name} must be (low, high), got {value!r}")
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInputError(
             f"{name} must be (low, high) with low < high, both finite, got ({low:g}, {high:g})"
+        )
+    if max(abs(low), abs(high)) > LARGEST_REWARD:
+        raise InvalidInputError(
+            f"{name} must be at most {LARGEST_REWARD:g} in magnitude, got ({low:g}, {high:g}); "
+            "rescale the rewards"
         )
     return low, high
 

@@ -12,6 +12,14 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 
 
+def validate_state(state: Any) -> None:
+    """Refuse what is no mapping; an empty one is the state of an agent without data."""
+    if not isinstance(state, Mapping):
+        raise InvalidInputError(
+            f"a state is a dictionary of named tensors, got {type(state).__name__}"
+        )
+
+
 def validate_state_names(
     state: Any, required: Collection[str], optional_prefixes: Sequence[str] = ()
 ) -> None:
@@ -19,10 +27,7 @@ def validate_state_names(
 
     Names that start with one of `optional_prefixes` are allowed besides.
     """
-    if not isinstance(state, Mapping):
-        raise InvalidInputError(
-            f"a state is a dictionary of named tensors, got {type(state).__name__}"
-        )
+    validate_state(state)
     for name in state:
         if name not in required and not str(name).startswith(tuple(optional_prefixes)):
             raise InvalidInputError(f"the state has an unexpected tensor {name!r}")
