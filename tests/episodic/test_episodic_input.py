@@ -219,8 +219,11 @@ def test_inputs_of_a_plan_must_have_the_shape_of_earlier_observations():
 
 
 def test_a_failed_plan_does_not_change_the_agent():
+    calls = []
+
     def failing_fit(data, start, penalty, generator):
-        if len(data) > 2:
+        calls.append(len(data))
+        if len(calls) == 6:  # the first stage of the third plan, after two other stages
             raise InvalidInputError("no fit")
         return start
 
@@ -229,12 +232,13 @@ def test_a_failed_plan_does_not_change_the_agent():
     for _ in range(2):
         agent.plan(candidates)
         for stage in range(3):
-            decision = agent.decide(stage, candidates.roll(stage, 1))
-            agent.observe(stage, decision, [0.5, 0.1 * stage], candidates.roll(stage + 1, 1))
-        candidates = candidates.roll(1, 1) * 1.5
+            decision = agent.decide(stage, candidates)
+            agent.observe(stage, decision, [0.5, 0.1 * stage], candidates)
+        candidates = 1.5 * candidates
     before = agent.state()
     with pytest.raises(InvalidInputError, match="no fit"):
         agent.plan(candidates)
+    assert len(calls) == 6
     assert states_equal(agent.state(), before)
 
 
