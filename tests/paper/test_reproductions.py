@@ -76,7 +76,7 @@ def test_jobs_have_unique_names_and_can_be_pickled(name):
 def test_any_subset_of_jobs_can_be_drawn(quick, name):
     reproduction, jobs = REPRODUCTIONS[name], sorted((quick(name) / "jobs").iterdir())
     everything = len(reproduction.verdicts(pd.read_csv(quick(name) / "rows.csv")))
-    tables = {job: pd.read_csv(job) for job in jobs}
+    tables = {job: pd.read_csv(job / "rows.csv") for job in jobs}
     for job in jobs:
         rest = [table for other, table in tables.items() if other != job]
         for some in (rest, [tables[job]]):

@@ -72,7 +72,7 @@ def audit_table(audits: Sequence[RunAudit]) -> Table:
         table.add_row(
             str(audit.seed),
             str(audit.misses),
-            f"{audit.tightest:.3f}",
+            f"{audit.farthest:.3f}",
             "" if audit.beyond_width is None else str(audit.beyond_width),
             audit.lemma_2 if audit.wide_rounds else "",
             f"{audit.regret:.1f}",

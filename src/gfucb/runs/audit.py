@@ -1,4 +1,4 @@
-"""Did a run keep the theory's bounds? Replays finished runs on environments whose truth is known."""
+"""Audits: replay finished runs with a known true function, and test the bounds of the theory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gfucb.environments import SyntheticBandit
 from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.config import AgentConfig, BanditAgentConfig, RunConfig
 from gfucb.runs.single import load_config
-from gfucb.runs.store import read_provenance, read_rows
+from gfucb.runs.store import is_finished, read_rows
 from gfucb.theory.bounds import (
     known_representation_theorem_1,
     printed_theorem_1,
@@ -24,12 +24,14 @@ from gfucb.theory.bounds import (
 )
 from gfucb.theory.bounds_table import TheoryProblem
 
+# The widths at which Lemma 2 is tested.
 WIDTHS = (0.5, 1.0, 2.0)
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class WideRounds:
-    """Lemma 2 at one width: rounds wider than it, and how many the lemma allows."""
+    """Lemma 2 at one width: the number of rounds with wider sets, and the number it allows."""
 
     width: float
     count: int
@@ -38,20 +40,22 @@ class WideRounds:
 
 @dataclass(frozen=True)
 class RunAudit:
-    """What the replay of one run found.
+    """The results of the replay of one run. "True function" is that of the environment.
 
     Attributes:
-        misses: rounds in which the truth was not in the confidence set.
-        tightest: largest squared distance of the truth over the squared radius; above 1, a miss.
-        not_optimistic: rounds in which the optimistic value was below the truth's best, although
-            the truth was in the set: never so for an exact solver.
-        beyond_width: rounds in which the regret exceeded the width of the set, although the truth
-            was in it, against Lemma 0; None where widths have no closed form.
-        wide_rounds: Lemma 2 at several widths; empty where widths have no closed form.
+        misses: rounds in which the true function was outside the confidence set.
+        farthest: largest squared distance of the true function over the squared radius; a value
+            above 1 is a miss.
+        not_optimistic: rounds in which the optimistic value was below the best true value,
+            although the true function was in the set: 0 for an exact action selector.
+        beyond_width: rounds in which the regret exceeded the width of the set, although the true
+            function was in it, which contradicts Lemma 0; None if widths have no closed form.
+        wide_rounds: Lemma 2 at several widths; empty if widths have no closed form.
         regret: summed over tasks and rounds.
-        trivial_bound: 2 M T; a bound above it says nothing.
-        repaired_bound: Theorem 1 as it holds: with one representation for the sets as they are,
-            with several for heads of norm at most sqrt(k), which the sets do not enforce.
+        trivial_bound: 2 M T; a larger bound carries no information.
+        repaired_bound: Theorem 1 as it holds. With one representation it is a bound for the sets
+            of the agent; with several, for heads of norm at most sqrt(k), which the sets do not
+            enforce.
         printed_bound: Theorem 1 as printed.
         squared_radius, ridge, dimension: the beta_T, ridge and dimension in `repaired_bound`.
     """
@@ -60,7 +64,7 @@ class RunAudit:
     seed: int
     rounds: int
     misses: int
-    tightest: float
+    farthest: float
     not_optimistic: int
     beyond_width: int | None
     wide_rounds: tuple[WideRounds, ...]
@@ -74,7 +78,7 @@ class RunAudit:
 
     @property
     def lemma_2(self) -> str:
-        """`kept`, `broken`, or `vacuous` where it allows every round to be wide."""
+        """`kept`, `broken`, or `vacuous` if it allows every round to be wide."""
         if any(wide.count > wide.allowed for wide in self.wide_rounds):
             return "broken"
         if all(wide.allowed >= self.rounds for wide in self.wide_rounds):
@@ -84,7 +88,7 @@ class RunAudit:
 
 @dataclass(frozen=True)
 class Coverage:
-    """In how many runs the truth was in every set, with an exact binomial interval."""
+    """The number of runs without a miss, with an exact binomial interval of their share."""
 
     runs: int
     covered: int
@@ -93,79 +97,114 @@ class Coverage:
 
     @classmethod
     def of(cls, audits: Sequence[RunAudit], confidence: float = 0.95) -> Coverage:
-        """Clopper and Pearson's interval of the share of runs without a miss."""
+        """Count the runs without a miss; the interval is Clopper and Pearson's."""
         covered = sum(audit.misses == 0 for audit in audits)
         interval = binomtest(covered, len(audits)).proportion_ci(confidence)
         return cls(len(audits), covered, interval.low, interval.high)
 
 
 def audit_run(directory: Path) -> RunAudit:
-    """Replay the run in `directory` and check it; its rows must come out as they were written."""
-    if not read_provenance(directory).get("finished"):
-        raise RunDirectoryError(f"{directory} is not finished; finish it before it is audited")
-    config = load_config(directory)
-    audit, regrets = replay(config)
-    written = [float(row["regret"]) for row in read_rows(directory)]
-    if written != regrets:
+    """Replay the run in `directory` and audit it; the replay must give the stored rows."""
+    if not is_finished(directory):
+        raise RunDirectoryError(f"{directory} is not finished; finish the run before its audit")
+    audit, regrets = replay(load_config(directory))
+    if [float(row["regret"]) for row in read_rows(directory)] != regrets:
         raise RunDirectoryError(
-            f"{directory} does not replay: its rows are not those this version and machine give"
+            f"{directory} does not replay: this version or machine gives other rows; audit it with "
+            "the version in its provenance.json"
         )
     return audit
 
 
 def replay(config: RunConfig) -> tuple[RunAudit, list[float]]:
-    """Play a config again, looking at every confidence set; return the audit and the regrets.
+    """Run a config again and examine the confidence set of every round.
 
-    Costs about twice the run: a set, its width and the truth's distance in every round.
+    Returns the audit and the regret of every round. The cost is about twice that of the run: the
+    set, its width and the distance of the true function are computed in every round.
     """
     environment = make_environment(config.environment, config.seed)
     agent = make_agent(config.agent, environment, config.seed)
     if not isinstance(environment, SyntheticBandit) or not isinstance(agent, GFUCB):
         raise InvalidInputError(
-            "an audit needs a environment whose truth is known (finite or linear) and an agent with a "
-            f"confidence set (gfucb), got {config.environment.name} and {config.agent.name}"
+            "an audit needs an environment with a known true function (finite or linear) and an "
+            "agent with a confidence set (gfucb), got "
+            f"{config.environment.name} and {config.agent.name}"
         )
-    distances, widths, gaps, regrets = [], [], [], []
-    for round_index in range(1, config.num_rounds + 1):
-        round_ = environment.round(round_index)
-        confidence_set = agent.confidence_set(round_.candidates.flatten(0, 1))
-        decision = agent.decide(round_.candidates)
-        agent.observe(decision, round_.rewards(decision.actions))
-        radius = confidence_set.squared_radius
-        distances.append(confidence_set.squared_distance(environment.truth) / radius)
-        gaps.append(_optimism_gap(agent, round_))
-        if confidence_set.members is not None:
-            widths.append(confidence_set.joint_width(decision.inputs, decision.tasks))
-        regrets.append(float(round_.regrets(decision.actions).mean()))
-    covered = [distance <= 1 + 1e-9 for distance in distances]
-    totals = [environment.num_tasks * regret for regret in regrets]
-    beyond = [c and r > w + 1e-9 for c, r, w in zip(covered, totals, widths, strict=False)]
-    problem = theory_problem(environment, config)
-    last_radius = radius
+    rounds = [
+        _audit_round(agent, environment, environment.round(index))
+        for index in range(1, config.num_rounds + 1)
+    ]
+    return _audit(rounds, environment, config), [round_.regret for round_ in rounds]
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One round of a replay.
+
+    Attributes:
+        squared_radius: of the confidence set before the decision.
+        distance: squared distance of the true function over the squared radius.
+        width: of the set at the decision; None without a closed form.
+        optimism: optimistic value minus the best true value, summed over the tasks.
+        regret: mean over the tasks.
+    """
+
+    squared_radius: float
+    distance: float
+    width: float | None
+    optimism: float
+    regret: float
+
+    @property
+    def is_covered(self) -> bool:
+        return self.distance <= 1 + ROUNDING
+
+
+def _audit_round(agent: GFUCB, environment: SyntheticBandit, round_: BanditRound) -> _Round:
+    """Play a round; describe the set that the decision was made with."""
+    confidence_set = agent.confidence_set(round_.candidates.flatten(0, 1))
+    decision = agent.decide(round_.candidates)
+    agent.observe(decision, round_.rewards(decision.actions))
+    radius = confidence_set.squared_radius
+    has_widths = confidence_set.members is not None
+    return _Round(
+        squared_radius=radius,
+        distance=confidence_set.squared_distance(environment.truth) / radius,
+        width=confidence_set.joint_width(decision.inputs, decision.tasks) if has_widths else None,
+        optimism=_optimism(agent, round_),
+        regret=float(round_.regrets(decision.actions).mean()),
+    )
+
+
+def _audit(rounds: Sequence[_Round], environment: SyntheticBandit, config: RunConfig) -> RunAudit:
+    problem, last_radius = theory_problem(environment, config), rounds[-1].squared_radius
     dimension, bound = _repaired(problem, last_radius)
-    return (
-        RunAudit(
-            agent=config.agent.name,
-            seed=config.seed,
-            rounds=config.num_rounds,
-            misses=covered.count(False),
-            tightest=max(distances),
-            not_optimistic=sum(c and gap < -1e-9 for c, gap in zip(covered, gaps, strict=True)),
-            beyond_width=sum(beyond) if widths else None,
-            wide_rounds=_wide_rounds(widths, problem, last_radius),
-            regret=sum(totals),
-            trivial_bound=2.0 * environment.num_tasks * config.num_rounds,
-            repaired_bound=bound,
-            printed_bound=printed_theorem_1(
-                problem.size,
-                eluder_dimension=problem.eluder_dimension(problem.size.cover_scale),
-                squared_radius=problem.printed_radius(config.num_rounds),
-            ),
-            squared_radius=last_radius,
-            ridge=problem.ridge,
-            dimension=dimension,
+    num_tasks = environment.num_tasks
+    widths = [round_.width for round_ in rounds if round_.width is not None]
+    beyond_width = sum(
+        r.is_covered and r.width is not None and num_tasks * r.regret > r.width + ROUNDING
+        for r in rounds
+    )
+    return RunAudit(
+        agent=config.agent.name,
+        seed=config.seed,
+        rounds=config.num_rounds,
+        misses=sum(not round_.is_covered for round_ in rounds),
+        farthest=max(round_.distance for round_ in rounds),
+        not_optimistic=sum(r.is_covered and r.optimism < -ROUNDING for r in rounds),
+        beyond_width=beyond_width if widths else None,
+        wide_rounds=_wide_rounds(widths, problem, last_radius),
+        regret=sum(num_tasks * round_.regret for round_ in rounds),
+        trivial_bound=2.0 * num_tasks * config.num_rounds,
+        repaired_bound=bound,
+        printed_bound=printed_theorem_1(
+            problem.size,
+            eluder_dimension=problem.eluder_dimension(problem.size.cover_scale),
+            squared_radius=problem.printed_radius(config.num_rounds),
         ),
-        regrets,
+        squared_radius=last_radius,
+        ridge=problem.ridge,
+        dimension=dimension,
     )
 
 
@@ -186,15 +225,15 @@ def _repaired(problem: TheoryProblem, squared_radius: float) -> tuple[float, flo
     return dimension, bound
 
 
-def _optimism_gap(agent: GFUCB, round_: BanditRound) -> float:
-    """How much more the agent hoped for in its last decision than the truth offers at best."""
-    hoped = agent.last_selection
-    assert hoped is not None
-    return float(hoped.values.sum() - round_.mean_rewards.max(dim=1).values.sum())
+def _optimism(agent: GFUCB, round_: BanditRound) -> float:
+    """The optimistic value of the last decision minus the best true value."""
+    selection = agent.last_selection
+    assert selection is not None
+    return float(selection.values.sum() - round_.mean_rewards.max(dim=1).values.sum())
 
 
 def theory_problem(environment: SyntheticBandit, config: RunConfig) -> TheoryProblem:
-    """The environment as the theory sees it."""
+    """The quantities of the environment and the agent that the bounds depend on."""
     known = environment.representation_class
     return TheoryProblem(
         kind=known.structure,
