@@ -165,12 +165,15 @@ DIFFERENT = {
     "lambda": ([lambda x: x + 1], [lambda x: x + 2]),
     "default argument": ([lambda x, i=1: x + i], [lambda x, i=2: x + i]),
     "closure": ([(lambda c: lambda x: c * x)(1.0)], [(lambda c: lambda x: c * x)(2.0)]),
-    "partial": ([functools.partial(torch.mul, other=2.0)], [functools.partial(torch.mul, other=3.0)]),
+    "partial": (
+        [functools.partial(torch.mul, other=2.0)],
+        [functools.partial(torch.mul, other=3.0)],
+    ),
     "attribute": ([Scaled(1.0)], [Scaled(2.0)]),
     "method": ([Scaled(1.0).half], [Scaled(2.0).half]),
     "module weights": ([network(0)], [network(1)]),
     "type": ([IdentityRepresentation()], [LinearRepresentation(torch.eye(3).double())]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
@@ -294,9 +297,9 @@ def test_a_class_from_outside_is_learned_saved_and_restored():
 
 
 def test_a_structure_without_defaults_names_what_to_pass():
-    with pytest.raises(InvalidInputError, match="'powers'.*pass action_selector"):
+    with pytest.raises(InvalidInputError, match=r"'powers'.*pass action_selector"):
         GFUCB(2, Powers())
-    with pytest.raises(InvalidInputError, match="'powers'.*pass fit"):
-        from gfucb.estimation.defaults import default_fit
+    with pytest.raises(InvalidInputError, match=r"'powers'.*pass fit"):
+        from gfucb.estimation.default_fits import default_fit
 
         default_fit(Powers())

@@ -26,7 +26,7 @@ def test_the_center_is_in_its_own_set(finite_case, seed, squared_radius):
     assert case.confidence_set(squared_radius).contains(case.center)
 
 
-def test_a_center_whose_heads_are_not_the_ridge_fit_is_in_its_own_set_too(finite_case):
+def test_a_center_with_other_heads_than_the_ridge_fit_is_in_its_own_set(finite_case):
     case = finite_case(0)
     shifted = case.center.with_heads(case.center.heads + 0.3)
     same_function_other_object = replace(
@@ -105,7 +105,7 @@ def test_upper_values_are_reached_by_a_member_and_exceeded_by_none(finite_case, 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_joint_width_is_what_the_solver_reaches_up_and_down(finite_case, seed):
+def test_the_joint_width_is_the_difference_of_the_exact_maximum_and_minimum(finite_case, seed):
     case = finite_case(seed, num_actions=1)
     confidence_set, action_sets = case.confidence_set(1.5), case.action_sets()
     up = float(ExactFinite()(confidence_set, action_sets).values.sum())
@@ -147,7 +147,7 @@ def test_the_order_of_samples_does_not_matter(finite_case):
 
 
 def test_rotating_the_features_of_one_member_changes_nothing(finite_case):
-    """The set is one of functions: the coordinates a representation is written in are no part."""
+    """The set contains functions: it does not depend on the coordinates of the features."""
     case = finite_case(3)
     members = list(case.environment.representation_class.members)
     raw = torch.randn(2, 2, generator=random_stream(3, "rotation"), dtype=torch.float64)

@@ -9,7 +9,7 @@ TASKS = 9
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("at_once", [1, 2, 6])
-def test_rows_change_as_those_of_a_tensor_do_and_what_was_before_stays(seed, at_once):
+def test_rows_change_like_those_of_a_tensor_and_former_values_stay(seed, at_once):
     generator = random_stream(seed, "rows")
     plain = torch.randn(TASKS, 3, 3, generator=generator).mT  # by columns
     rows, history = CopyOnWriteRows(plain.clone()), []
@@ -33,6 +33,6 @@ def test_a_change_of_a_few_rows_copies_no_others():
     after = rows.replaced(torch.tensor([3, 700]), torch.ones(2, 4))
     assert after.base is rows.base
     assert sorted(after.changed) == [3, 700]
-    # Not views of what was given, which would keep all of it alive.
+    # Not views of the arguments, which would hold all of their memory.
     assert all(len(row.untyped_storage()) == row.nbytes for row in after.changed.values())
     assert after[torch.tensor([700, 1])].tolist() == [[1.0] * 4, [0.0] * 4]

@@ -28,7 +28,7 @@ def test_storage_doubles_so_that_appending_is_amortised_constant():
     assert capacities == {4 * 2**i for i in range(9)}
 
 
-def test_integer_images_are_kept_as_bytes():
+def test_images_of_bytes_are_stored_as_bytes():
     data = filled(10)
     assert data.inputs.dtype == torch.uint8
     assert data.inputs.element_size() * data.inputs[0].numel() == 4
@@ -40,7 +40,7 @@ def test_the_round_counts_from_one_and_follows_the_task_with_most_samples():
     assert filled(4).round_index == 3
 
 
-def test_a_snapshot_does_not_see_what_comes_later():
+def test_later_appends_do_not_change_a_snapshot():
     data = filled(5)
     snapshot = data.snapshot()
     data.append(torch.tensor([0]), torch.zeros(1, 2, 2), torch.tensor([9.0]))
@@ -50,7 +50,7 @@ def test_a_snapshot_does_not_see_what_comes_later():
     assert data.targets[-1] == 9.0
 
 
-def test_truncating_forgets_the_newest_samples():
+def test_truncating_removes_the_newest_samples():
     data = filled(7)
     data.truncate(4)
     assert len(data) == 4

@@ -20,7 +20,7 @@ def problem(seed: int, num_samples: int = 12, num_tasks: int = 3, feature_dim: i
     return features, tasks, targets
 
 
-@pytest.mark.parametrize("num_samples", [5, 12, 13, 60])  # a few rows a task, and more
+@pytest.mark.parametrize("num_samples", [5, 12, 13, 60])  # few rows per task, and many
 @pytest.mark.parametrize("seed", range(3))
 def test_heads_solve_the_normal_equations_of_each_task(seed, num_samples):
     features, tasks, targets = problem(seed, num_samples)
@@ -31,7 +31,7 @@ def test_heads_solve_the_normal_equations_of_each_task(seed, num_samples):
         np.testing.assert_allclose(heads[task], expected, rtol=1e-10, atol=1e-12)
 
 
-def test_a_sample_of_every_task_is_added_as_any_samples_are():
+def test_one_sample_of_every_task_is_added_as_other_samples_are():
     features, tasks, targets = problem(0, num_samples=40)
     before = HeadStatistics.of(features, tasks, targets, 3)
     more, _, new_targets = problem(1, num_samples=3)
@@ -121,7 +121,7 @@ def ellipsoid(seed: int, norm_bound: float | None = None) -> tuple[HeadEllipsoid
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_farthest_heads_are_on_the_border_and_nothing_inside_is_farther(seed):
+def test_the_farthest_heads_are_on_the_boundary_and_no_others_are_farther(seed):
     shape, directions = ellipsoid(seed)
     best = shape.farthest_heads(directions)
     assert shape.squared_distance(best) == pytest.approx(1.7, rel=1e-10)
@@ -160,14 +160,14 @@ def test_norm_bounded_farthest_heads_equal_a_general_purpose_solver(seed):
 
 @pytest.mark.parametrize("squared_radius", [1e-12, 1e-3, 1.7])
 @pytest.mark.parametrize("seed", range(3))
-def test_norm_bounded_farthest_heads_lie_on_the_inner_side_of_the_border(seed, squared_radius):
+def test_norm_bounded_farthest_heads_lie_on_the_inner_side_of_the_boundary(seed, squared_radius):
     shape, directions = ellipsoid(seed, 0.5)
     shape = replace(shape, squared_radius=squared_radius)
     distance = shape.squared_distance(shape.farthest_heads(directions))
     assert squared_radius * (1 - 1e-6) <= distance <= squared_radius * (1 + 1e-12)
 
 
-def test_where_the_ellipsoid_does_not_bind_heads_go_as_far_as_the_norm_lets_them():
+def test_with_an_inactive_ellipsoid_the_norm_bound_limits_the_heads():
     shape, directions = ellipsoid(0, 0.5)
     best = replace(shape, squared_radius=1e6).farthest_heads(directions)
     expected = 0.5 * directions / directions.norm(dim=1, keepdim=True)
@@ -175,7 +175,7 @@ def test_where_the_ellipsoid_does_not_bind_heads_go_as_far_as_the_norm_lets_them
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_set_is_empty_where_its_ellipsoid_does_not_reach_the_norm_bound(seed):
+def test_a_set_is_empty_if_the_ellipsoid_and_the_norm_ball_are_disjoint(seed):
     shape, _ = ellipsoid(seed)
     assert not shape.is_empty
     far = replace(shape, centers=shape.centers + 2.0, norm_bound=0.5)

@@ -60,7 +60,7 @@ def test_linear_representation_is_a_matrix_product():
 
 
 @pytest.mark.parametrize("make", [lambda: FiniteClass([]), lambda: LinearClass(2, 3)])
-def test_impossible_classes_are_refused(make):
+def test_classes_with_invalid_arguments_are_refused(make):
     with pytest.raises(InvalidInputError):
         make()
 
@@ -79,13 +79,13 @@ def test_fourier_features_compare_directions_as_a_gaussian_kernel_does():
         x = torch.randn(40, 6, dtype=torch.float64)
     features, u = layer(x), x / x.norm(dim=1, keepdim=True)
     kernel = 4.0 * torch.exp(-torch.cdist(u, u).square() / (2 * 0.5**2))
-    # 4096 pairs of random Fourier features: an error of 4 / sqrt(4096) at most, in standard deviations.
+    # The standard deviation of an inner product of 4096 pairs is at most 4 / sqrt(4096).
     assert float((features @ features.T - kernel).abs().max()) < 4 * 4 / math.sqrt(4096)
     torch.testing.assert_close(features.square().sum(1), torch.full((40,), 4.0).double())
     torch.testing.assert_close(layer(3 * x), features)
 
 
-def test_heads_on_fourier_features_know_nothing_of_directions_they_have_not_seen():
+def test_heads_on_fourier_features_do_not_extrapolate_to_distant_directions():
     with global_randomness_from(random_stream(0, "random Fourier features")):
         layer = FourierFeatures(8, 512, squared_norm=4.0).double()
     seen, unseen = torch.eye(8, dtype=torch.float64)[:1], torch.eye(8, dtype=torch.float64)[1:]
@@ -95,7 +95,7 @@ def test_heads_on_fourier_features_know_nothing_of_directions_they_have_not_seen
     assert float((layer(unseen) @ head).abs().max()) < 0.2
 
 
-def test_waves_come_in_pairs():
+def test_an_odd_number_of_fourier_features_is_refused():
     with pytest.raises(InvalidInputError, match="even, got 7"):
         FourierFeatures(3, 7)
 

@@ -9,7 +9,7 @@ from gfucb.models.nn.seeded_layers import SeededDropout, SeededJitter, seed_name
 
 
 @pytest.mark.parametrize("make", [lambda: SeededDropout(0.25), SeededJitter])
-def test_lots_are_a_function_of_the_seed_and_rest_when_not_training(make):
+def test_draws_are_a_function_of_the_seed_and_absent_in_evaluation(make):
     x = torch.rand(12, 9, 9, generator=random_stream(0, "x"))
     layer, other = make(), make()
     layer.seed.fill_(7)
@@ -19,7 +19,7 @@ def test_lots_are_a_function_of_the_seed_and_rest_when_not_training(make):
     assert torch.equal(layer.eval()(x), x)
 
 
-def test_dropout_drops_its_share_keeps_the_mean_and_rests_when_not_training():
+def test_dropout_drops_its_share_preserves_the_mean_and_is_absent_in_evaluation():
     layer, x = SeededDropout(0.25), torch.ones(1000, 1003)
     dropped = layer(x)
     share = (dropped == 0).double().mean()
@@ -30,12 +30,12 @@ def test_dropout_drops_its_share_keeps_the_mean_and_rests_when_not_training():
     assert torch.equal(layer(x), x)
 
 
-def test_a_jitter_of_nothing_changes_nothing():
+def test_a_jitter_of_size_zero_changes_nothing():
     x = torch.rand(5, 3, 7, 11, generator=random_stream(0, "x"), dtype=torch.float64)
     torch.testing.assert_close(SeededJitter(0.0, 0.0, 0.0)(x), x)
 
 
-def test_images_are_moved_by_up_to_the_share_given_each_by_its_own_lot():
+def test_each_image_is_shifted_by_its_own_draw_of_at_most_the_given_share():
     images = torch.zeros(200, 41, 41, dtype=torch.float64)
     images[:, 20, 20] = 1.0
     moved = SeededJitter(shift=0.1, turn=0.0, resize=0.0)(images)
@@ -48,7 +48,7 @@ def test_images_are_moved_by_up_to_the_share_given_each_by_its_own_lot():
     assert len(shifts.unique()) > 150
 
 
-def test_a_turn_keeps_distances_from_the_middle():
+def test_a_rotation_preserves_distances_from_the_center():
     images = torch.zeros(100, 41, 41, dtype=torch.float64)
     images[:, 20, 36] = 1.0
     turned = SeededJitter(shift=0.0, turn=0.2, resize=0.0)(images)

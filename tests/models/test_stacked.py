@@ -23,7 +23,7 @@ def networks(number: int, shape=(8, 8), normalisation="l2") -> list[NeuralRepres
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (16, 16), (19, 16), (3, 17, 21)])
-def test_a_stack_gives_what_its_networks_give(shape):
+def test_a_stack_computes_the_features_of_its_networks(shape):
     every = networks(3, shape)
     inputs = torch.randint(256, (3, 5, *shape), generator=random_stream(0, "x")).to(torch.uint8)
     stack = NetworkStack(every)
@@ -34,7 +34,7 @@ def test_a_stack_gives_what_its_networks_give(shape):
     torch.testing.assert_close(torch.stack(again), torch.stack(alone))
 
 
-def test_some_copies_can_be_taken_out_and_put_back():
+def test_some_replicas_can_be_taken_out_and_put_back():
     stack = NetworkStack(networks(3))
     some = stack.taken([2, 0])
     with torch.no_grad():
@@ -47,13 +47,13 @@ def test_some_copies_can_be_taken_out_and_put_back():
         assert torch.equal(weight[1], before[name])
 
 
-def test_running_statistics_cannot_be_stacked():
+def test_networks_with_running_statistics_are_refused():
     module = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
     with pytest.raises(InvalidInputError, match="batch normalisation"):
         NetworkStack([NeuralRepresentation(module)])
 
 
-def test_layers_that_act_by_lot_draw_the_same_alone_and_stacked():
+def test_random_layers_have_the_same_draws_alone_and_stacked():
     every = networks(2)
     for index, phi in enumerate(every):
         for place, dropout in enumerate(seeded_layers(phi.module)):

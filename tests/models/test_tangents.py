@@ -68,7 +68,7 @@ def test_widths_are_those_of_the_dense_gram_matrix(function, dim):
     torch.testing.assert_close(torch.cat([weights, heads.flatten()]), solution)
 
 
-def test_the_trust_region_is_in_units_of_the_data(function):
+def test_the_weight_ridge_is_in_units_of_the_data(function):
     inputs, tasks = samples(30)
     features = features_of(function.representation, inputs)
     heads = HeadStatistics.of(features, tasks, features[:, 0], TASKS)
@@ -118,7 +118,7 @@ def test_chunks_change_nothing(function, monkeypatch):
     torch.testing.assert_close(WeightSketch(None).of(function, inputs, tasks), whole)
 
 
-def test_a_network_without_weights_has_nothing_but_heads():
+def test_a_network_without_weights_has_the_widths_of_its_heads():
     function = MultiheadFunction(
         NeuralRepresentation(nn.Flatten()), torch.ones(TASKS, INPUTS, dtype=torch.float64)
     )

@@ -35,8 +35,8 @@ from gfucb.core.validation.settings import (
 from gfucb.core.validation.states import validate_state
 from gfucb.estimation import CalibratedRadius
 from gfucb.estimation.calibration import Calibration
-from gfucb.estimation.defaults import default_fit
-from gfucb.exploration.defaults import default_action_selector
+from gfucb.estimation.default_fits import default_fit
+from gfucb.exploration.default_selectors import default_action_selector
 from gfucb.models import ConfidenceSet, HeadPenalty, as_representation_class
 
 # The default radius before calibration: this share of the value range, for each task.

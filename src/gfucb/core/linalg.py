@@ -7,8 +7,8 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 
-# With more rows than these for a task on average, a matrix product a task is cheaper than outer
-# products, which take a matrix a row.
+# With more rows per task than this on average, one matrix product per task is cheaper than one
+# outer product per row.
 FEW_ROWS = 4
 NEWTON_STEPS = 20
 ROUNDING = 1e-12
@@ -16,10 +16,10 @@ TINY = 1e-300
 
 
 def first_best(values: Tensor) -> Tensor:
-    """The first option that is as good as the best: [..., option] -> [...].
+    """The first option of the largest value, up to rounding: [..., option] -> [...].
 
-    Values that differ by rounding count as equal: the last bit differs between devices, and
-    between one computation and many at once.
+    Values that differ by rounding count as equal, because the last bit depends on the device and
+    on the size of a batch.
     """
     best = values.max(-1, keepdim=True).values
     return (values >= best - ROUNDING * best.abs()).to(torch.int8).argmax(-1)
@@ -32,9 +32,9 @@ def task_sums(rows: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
 
 def task_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     """Sum of phi phi^T for each task: [sample, feature] -> [task, feature, feature]."""
-    # Work that is being recorded for a GPU must not read values there, as the counts below do.
-    is_recorded = features.is_cuda and torch.cuda.is_current_stream_capturing()
-    if len(features) <= FEW_ROWS * num_tasks or is_recorded:
+    # A CUDA graph under capture must not read values from the device, as the counts below do.
+    is_captured = features.is_cuda and torch.cuda.is_current_stream_capturing()
+    if len(features) <= FEW_ROWS * num_tasks or is_captured:
         return task_sums(features[:, :, None] * features[:, None, :], tasks, num_tasks)
     counts = torch.bincount(tasks, minlength=num_tasks).tolist()
     return torch.stack([own.mT @ own for own in features[tasks.argsort(stable=True)].split(counts)])
@@ -43,8 +43,9 @@ def task_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
 def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = True) -> Tensor:
     """Lower factor L of gram + ridge I = L L^T: [..., feature, feature].
 
-    The ridge is one number, or one for each matrix in a shape that broadcasts. Where there is no
-    factor an error says so. Not `is_checked`, it is NaN there, and no one waits for the device.
+    The ridge is one number, or one for each matrix in a shape that broadcasts. A matrix without a
+    factor raises an error. If not `is_checked` its factor is NaN instead, and the call does not
+    wait for the device.
     """
     eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
     if is_checked:
@@ -73,9 +74,9 @@ def inverse_squared_norms(cholesky: Tensor, vectors: Tensor) -> Tensor:
 
 
 def norm_bound_multipliers(eigenvalues: Tensor, rotated: Tensor, bound: float) -> Tensor:
-    """The v >= 0 for which |(A + v I)^-1 m| <= bound, zero where it holds without: [task, 1].
+    """The smallest v >= 0 with |(A + v I)^-1 m| <= bound: [task, 1].
 
-    Newton's method on 1/|w| (More and Sorensen 1983), which rises to the root without
+    Newton's method on 1/|w| (More and Sorensen 1983), which increases to the root without
     overshooting. Shapes: eigenvalues of A and m in its eigenbasis, both [task, feature].
     """
     multipliers = torch.zeros_like(rotated[:, :1])

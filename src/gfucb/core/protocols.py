@@ -58,7 +58,7 @@ class RepresentationClass(Protocol):
 
     @property
     def default_refit_growth(self) -> float:
-        """The agent refits phi when the data has grown by this factor, unless told otherwise."""
+        """The agent refits phi when the data has grown by this factor, if the user sets none."""
 
     def validate_inputs(self, inputs: Tensor) -> None:
         """Raise `InvalidInputError` if the class does not accept inputs [n, *input] like these."""

@@ -1,8 +1,7 @@
-"""Randomness by name: every draw comes from a generator derived from (seed, stream name).
+"""Named random streams: every draw comes from a generator derived from (seed, stream name).
 
-Streams are independent of each other and of the order in which they are opened, so a new
-consumer of randomness never moves the numbers of an old one, and a run needs no saved
-generator state to be resumed.
+Streams are independent of each other and of the order in which they are opened. A new stream
+therefore never changes the draws of another one, and a run resumes without a saved generator.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ def random_stream(seed: int, *names: str | int) -> torch.Generator:
 
 @contextmanager
 def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
-    """Seed torch's global randomness from `generator`, for code that knows no other.
+    """Seed torch's global generators from `generator` within a block.
 
-    Layer initialisation and dropout are such code. The global generators are as they were when
-    the block ends, and what they gave in it is independent of what `generator` gives.
+    Layer initialisation and dropout take no generator. The global generators have their former
+    state when the block ends, and their draws in it are independent of those of `generator`.
     """
     seed = int(torch.randint(2**62, (), generator=generator))
     with torch.random.fork_rng():

@@ -63,7 +63,7 @@ class Decision:
         return self.features if is_valid else None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Features are valid for one representation object; a pickle would hold a network.
+        # Features are valid for one representation object, which is not sent along.
         return vars(self) | {"features": None}
 
     def __repr__(self) -> str:

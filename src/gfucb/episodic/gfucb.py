@@ -39,8 +39,8 @@ from gfucb.episodic.replay import ReplayBuffer
 from gfucb.episodic.shared_fit import fit_together
 from gfucb.episodic.stage_fit import StageFit
 from gfucb.episodic.stage_plan import StagePlan
-from gfucb.estimation.defaults import default_fit
-from gfucb.exploration.defaults import default_action_selector
+from gfucb.estimation.default_fits import default_fit
+from gfucb.exploration.default_selectors import default_action_selector
 from gfucb.models import ConfidenceSet, HeadPenalty, as_representation_class
 
 

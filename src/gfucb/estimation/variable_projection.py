@@ -120,7 +120,7 @@ class VariableProjection(LeastSquares):
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> None:
-        """Train the module of `representation` in place."""
+        """Train the weights of `representation`."""
         module = representation.module
         layers = seeded_layers(module)
         plan = self.plan(data, module, generator).to(data.inputs.device)

@@ -236,8 +236,8 @@ class NeuralClass(_Networks):
     """Phi = { module with any parameters }; fits start from the parameters given here.
 
     Args:
-        module: any torch module [n, *input] -> [n, feature]. The class copies it, so later
-            changes of the module have no effect here, and the agent never changes it.
+        module: any torch module [n, *input] -> [n, feature]. The class takes a deep copy, so
+            later changes of the module have no effect here, and the agent never changes it.
         normalisation: what is done to its output, see `NeuralRepresentation`.
     """
 

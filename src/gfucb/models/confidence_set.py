@@ -20,7 +20,7 @@ from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.models.multihead import MultiheadFunction, features_of
 from gfucb.models.tangents import Arrowhead, TangentStatistics
 
-# Sums of squares are trusted to this share of their size.
+# The relative rounding error of sums of squares.
 ROUNDING = 1e-13
 
 
@@ -29,22 +29,22 @@ class ConfidenceSet:
     """F_t = { f : |f - center|^2_data + ridge |heads - anchor|^2 <= squared_radius }.
 
     The first norm sums over all samples of all tasks; with `ridge = 0` this is the paper's
-    set. The anchor of a representation is the heads it would itself fit to the data,
-    shifted so that the center is its own anchor. The ridge term therefore
-    costs the center nothing, keeps heads bounded where there is no data, and, around a
-    least-squares fit, is the same for a representation and a rotation of it.
+    set. The anchor of a representation is its own least-squares heads, shifted so that the anchor
+    of the center's representation is the center's heads. The ridge term is therefore zero at the
+    center, bounds heads in directions without data, and, around a least-squares fit, is the same
+    for a representation and a rotation of it.
 
     For one fixed representation the set is an ellipsoid of heads, known in closed form.
 
     Attributes:
         center: the least-squares fit.
-        data: the samples the norm is taken over, all from before this round.
+        data: the samples of the norm, all from before this round.
         squared_radius: beta_t, >= 0.
-        ridge: >= 0; positive wherever an ellipsoid is asked for.
+        ridge: >= 0; `ellipsoid` needs a positive one.
         head_norm_bound: members also have |w_i| <= head_norm_bound; None for no bound.
-        members: the representations the set ranges over, if they can be listed.
-        center_statistics: those of the center's representation, if they are at hand.
-        center_tangents: those of the center's weights, if they are at hand.
+        members: the representations of the set, if they can be listed.
+        center_statistics: of the center's representation; computed on demand if None.
+        center_tangents: of the center's weights; computed on demand if None.
     """
 
     center: MultiheadFunction
@@ -71,7 +71,7 @@ class ConfidenceSet:
         else:
             features, anchor = features_of(function.representation, self.data.inputs), None
         distance = float(self.squared_distance_of(features, function.heads.detach(), anchor))
-        # Features can be so large that their Gram matrix has lost its digits.
+        # With very large features the Gram matrix has no accurate digits left.
         return math.inf if math.isnan(distance) else distance
 
     def squared_distance_of(
@@ -80,7 +80,7 @@ class ConfidenceSet:
         """The same from the features of the data, differentiable in features and heads.
 
         Shapes: features [sample, feature], heads and anchor [task, feature]; the anchor is
-        computed when it is not given. Features too large for numbers give NaN.
+        computed if it is None. Features that overflow give NaN.
         """
         values = self.center.offset + (features * heads[self.data.tasks]).sum(-1)
         distance = (values - self._center_values).square().sum()
@@ -104,7 +104,7 @@ class ConfidenceSet:
 
         With Phi the features of the data, f its center values and a the anchor,
         |Phi w - f|^2 + ridge |w - a|^2 = |w - c|^2_V + rest,  V = Phi^T Phi + ridge I,
-        V c = Phi^T f + ridge a, so the heads have squared_radius - rest left to spend.
+        V c = Phi^T f + ridge a, so the ellipsoid has the squared radius squared_radius - rest.
         """
         if self.ridge == 0:
             raise InvalidInputError(
@@ -144,11 +144,11 @@ class ConfidenceSet:
         )
 
     def upper_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
-        """Sup { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""
+        """Sup { f_task(x) : f in the set } of each input, exact: [n, *input], [n] -> [n]."""
         return self._extreme_values(inputs, tasks, sign=1.0)
 
     def lower_values(self, inputs: Tensor, tasks: Tensor) -> Tensor:
-        """Inf { f_task(x) : f in the set }, exact, each input alone: [n, *input], [n] -> [n]."""
+        """Inf { f_task(x) : f in the set } of each input, exact: [n, *input], [n] -> [n]."""
         return self._extreme_values(inputs, tasks, sign=-1.0)
 
     def widths(self, inputs: Tensor, tasks: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ class ConfidenceSet:
         if self.members is None or self.head_norm_bound is not None:
             raise InvalidInputError(
                 "exact upper and lower values need a class whose representations can be listed "
-                "(members) and heads without a norm bound; use an optimism solver instead"
+                "(members) and heads without a norm bound; use an action selector instead"
             )
 
     def _extreme_values(self, inputs: Tensor, tasks: Tensor, sign: float) -> Tensor:
@@ -221,7 +221,7 @@ class ConfidenceSet:
 
     @cached_property
     def _center_drift(self) -> Tensor:
-        """How far the center's heads are from the ridge fit on its own representation."""
+        """The center's heads minus the ridge fit on its own representation."""
         return self.center.heads - self._statistics_of_center.heads(self._penalty)
 
     @cached_property

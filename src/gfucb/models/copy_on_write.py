@@ -1,4 +1,4 @@
-"""A tensor of one row a task, of which a few rows change at a time."""
+"""A tensor with one row per task, of which a few rows change at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class CopyOnWriteRows:
-    """[task, ...] as a value: where a few rows change, the others are shared and not copied.
+    """[task, ...] as a value: a change of a few rows shares the others instead of copying them.
 
     Attributes:
         base: [task, ...].
-        changed: what stands in place of rows of the base, by task. They are never more than half
-            of all, so for each row that changes two are copied on average, however many there are.
+        changed: rows that replace those of the base, by task. They are at most half of all rows,
+            so a change of one row writes two rows on average, for any number of tasks.
     """
 
     base: Tensor
@@ -30,9 +30,9 @@ class CopyOnWriteRows:
         """The rows of these tasks [n]: [n, ...]."""
         rows = self.base[tasks]
         if self.changed:
-            for place, task in enumerate(tasks.tolist()):
+            for index, task in enumerate(tasks.tolist()):
                 if task in self.changed:
-                    rows[place] = self.changed[task]
+                    rows[index] = self.changed[task]
         return rows
 
     @cached_property
@@ -40,15 +40,15 @@ class CopyOnWriteRows:
         """All rows as one tensor."""
         if not self.changed:
             return self.base
-        # Laid out as the base: in another order solves round differently, and a restored agent
-        # would not go on to the last bit.
+        # In the memory layout of the base: in another one solves round differently, and a
+        # restored agent would not continue to the last bit.
         rows = self.base.clone()
         rows[list(self.changed)] = torch.stack(list(self.changed.values()))
         return rows
 
     def replaced(self, tasks: Tensor, rows: Tensor) -> CopyOnWriteRows:
-        """The same with other rows [n, ...] for these tasks [n], each of them once."""
-        # A view would keep all rows alive for as long as one of them is in use.
-        news = {task: row.clone() for task, row in zip(tasks.tolist(), rows, strict=True)}
-        after = CopyOnWriteRows(self.base, {**self.changed, **news})
+        """The same with other rows [n, ...] for the tasks [n], which are distinct."""
+        # A view would hold the memory of all rows for as long as one of them is in use.
+        updates = {task: row.clone() for task, row in zip(tasks.tolist(), rows, strict=True)}
+        after = CopyOnWriteRows(self.base, {**self.changed, **updates})
         return after if 2 * len(after.changed) <= len(self) else CopyOnWriteRows(after.whole)

@@ -1,4 +1,4 @@
-"""What has been seen so far: (task, input, reward), in the order it arrived."""
+"""The samples (task, input, target) of all tasks, in the order they arrived."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 class MultitaskDataset:
     """Samples of all tasks in one growing table.
 
-    Storage doubles when it is full, so an append costs amortised constant time. Inputs keep
-    the type they came in: an integer image takes a quarter of its float32 copy.
+    Storage doubles when it is full, so an append costs amortised constant time. Inputs keep their
+    type: an image of bytes takes a quarter of the memory of a float32 image.
 
     Attributes:
         num_tasks: number of tasks; task indices are 0 .. num_tasks - 1.
-        further: what else a representation is to predict, [sample, target]; see `with_auxiliary_targets`.
+        auxiliary_targets: further targets for the representation, [sample, target]; None without.
     """
 
     def __init__(
@@ -38,6 +38,10 @@ class MultitaskDataset:
 
     def __len__(self) -> int:
         return self._size
+
+    def __repr__(self) -> str:
+        shape = list(self._inputs.shape[1:])
+        return f"MultitaskDataset({len(self)} samples, {self.num_tasks} tasks, inputs {shape})"
 
     @property
     def inputs(self) -> Tensor:
@@ -63,15 +67,14 @@ class MultitaskDataset:
     def round_index(self) -> int:
         """The paper's t: one more than the largest number of samples any task has.
 
-        When every task is rewarded in every round this is the index, from 1, of the round
-        about to be played.
+        If every task has a reward in every round, this is the index of the next round, from 1.
         """
         # Paper: E_t holds the data up to t - 1 in (*) and up to t in the lemmas; here, t - 1.
         return 1 + int(self._counts.max())
 
     @property
     def capacity(self) -> int:
-        """Rows the storage holds before it doubles again."""
+        """The number of samples for which storage is allocated."""
         return len(self._tasks)
 
     def append(self, tasks: Tensor, inputs: Tensor, targets: Tensor) -> None:
@@ -86,9 +89,9 @@ class MultitaskDataset:
         self._size = end
 
     def snapshot(self) -> MultitaskDataset:
-        """The samples so far as a value: what is appended here later does not reach it.
+        """The samples so far as a value: later appends do not change it.
 
-        Storage is shared and only ever grows at the end, so this costs nothing.
+        Both share their storage, which only grows at its end, so this costs nothing.
         """
         same = copy.copy(self)
         same._inputs, same._tasks, same._targets = self.inputs, self.tasks, self.targets
@@ -100,18 +103,18 @@ class MultitaskDataset:
         same._targets = targets
         return same
 
-    def with_auxiliary_targets(self, further: Tensor) -> MultitaskDataset:
-        """The samples so far with further targets [sample, target], as a value.
+    def with_auxiliary_targets(self, auxiliary_targets: Tensor) -> MultitaskDataset:
+        """The samples so far with auxiliary targets [sample, target], as a value.
 
-        `VariableProjection` has each task predict each of them too, with heads nobody keeps: they
-        teach the representation. Other fits do not look at them.
+        `VariableProjection` trains the representation to predict them too, with temporary heads
+        for each task and target. Other fits ignore them.
         """
         same = self.snapshot()
-        same.auxiliary_targets = further
+        same.auxiliary_targets = auxiliary_targets
         return same
 
     def truncate(self, size: int) -> None:
-        """Forget all samples after the first `size`."""
+        """Remove all samples after the first `size`."""
         self._size = min(size, self._size)
         self._counts = torch.bincount(self.tasks, minlength=self.num_tasks)
 

@@ -1,4 +1,4 @@
-"""The diagonal of what the data says of the weights: all that is kept where there are many."""
+"""The diagonal of the Gram matrix of gradients in the weights, for networks with many weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gfucb.models.tangents import TangentStatistics
 
 
 class WeightStatistics(Protocol):
-    """Sums over samples of what their gradients in the weights say: they add up."""
+    """Sums over samples of statistics of their gradients in the weights."""
 
     def plus(self, other: Self) -> Self:
         """Statistics of both data sets together."""
@@ -23,7 +23,7 @@ class WeightStatistics(Protocol):
 
 @dataclass(frozen=True)
 class GradientSquares:
-    """Of the gradients keep the squares, weight by weight, and forget how weights go together."""
+    """The kind of statistics that holds the squared gradient of each weight, without products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,23 +46,23 @@ class DiagonalStatistics:
         return cls(squares)
 
     def plus(self, other: DiagonalStatistics) -> DiagonalStatistics:
-        """Statistics of both data sets together: they add up."""
+        """Statistics of both data sets together, the sum."""
         return DiagonalStatistics(self.squares + other.squares)
 
 
 def statistics_of(
-    kept: WeightSketch | GradientSquares,
+    kind: WeightSketch | GradientSquares,
     function: MultiheadFunction,
     inputs: Tensor,
     tasks: Tensor,
     features: Tensor | None = None,
 ) -> WeightStatistics:
-    """Statistics of the kind `kept` of samples [n, *input] of tasks [n], at `function`.
+    """Statistics of the `kind` of samples [n, *input] of tasks [n], at `function`.
 
     `features` [n, feature] are those of the inputs, if they are at hand.
     """
-    if isinstance(kept, WeightSketch):
-        return TangentStatistics.of(kept, function, inputs, tasks, features)
+    if isinstance(kind, WeightSketch):
+        return TangentStatistics.of(kind, function, inputs, tasks, features)
     return DiagonalStatistics.of(function, inputs, tasks)
 
 
@@ -72,11 +72,11 @@ def tensors_of(statistics: WeightStatistics) -> dict[str, Tensor]:
 
 
 def restored_statistics(
-    kept: WeightSketch | GradientSquares, tensors: Mapping[str, Tensor]
+    kind: WeightSketch | GradientSquares, tensors: Mapping[str, Tensor]
 ) -> WeightStatistics:
     """The statistics whose `tensors_of` are given."""
-    if isinstance(kept, WeightSketch):
-        return TangentStatistics(kept, tensors["shared"], tensors["couplings"])
+    if isinstance(kind, WeightSketch):
+        return TangentStatistics(kind, tensors["shared"], tensors["couplings"])
     return DiagonalStatistics(tensors["squares"])
 
 
@@ -87,8 +87,9 @@ class DiagonalGram:
 
         sum_w u_w^2 / (weight_ridge + squares_w)  +  sum_k phi_k^2 / (V_i)_kk.
 
-    The first ridge is `ridge` in units of the data: as many times the mean squared coordinate of
-    u as `ridge` is of phi, so that weights and heads forget it after equally many samples.
+    `weight_ridge` is `ridge` in units of the data: its ratio to the mean squared coordinate of u
+    is that of `ridge` to the mean squared coordinate of phi. The effect of both then vanishes
+    after the same number of samples.
 
     Args:
         head_diagonals: the diagonals of V_i = sum of phi phi^T + ridge I, [task, feature].
@@ -101,7 +102,7 @@ class DiagonalGram:
     ) -> None:
         self.head_diagonals = head_diagonals
         squares, seen = statistics.squares, head_diagonals - ridge
-        # All samples of all tasks have weights in common, but each has the head of one task.
+        # All samples share the weights, but each sample uses the head of one task only.
         sizes = float(squares.mean()) if len(squares) else 0.0, float(seen.sum(0).mean())
         ratio = sizes[0] / sizes[1] if min(sizes) > 0 else 1.0
         self.weight_ridge = ridge * ratio
@@ -110,7 +111,10 @@ class DiagonalGram:
     def squared_widths(
         self, function: MultiheadFunction, inputs: Tensor, features: Tensor, tasks: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Of heads and of weights, [n] each, for inputs [n, *input], [n, feature] of tasks [n]."""
+        """Squared widths of heads and of weights, [n] each.
+
+        Shapes: inputs [n, *input], their features [n, feature], tasks [n].
+        """
         of_heads = (features.square() / self.head_diagonals[tasks]).sum(-1)
         of_weights = torch.zeros_like(of_heads)
         for chunk, gradients in weight_gradients(function, inputs, tasks):

@@ -1,4 +1,4 @@
-"""Gradients of a network's values in its weights, one a sample, and short sketches of them."""
+"""Gradients of a network's values in its weights, one per sample, and sketches of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gfucb.models.representations import (
     readable,
 )
 
-# Gradients held at once: bounds the memory, in numbers.
+# The most floats of gradients that are in memory at once.
 GRADIENT_CHUNK = 32_000_000
 
 
@@ -33,8 +33,8 @@ def weight_gradients(
 ) -> Iterator[tuple[slice, Tensor]]:
     """Gradients of f_task(x) in the weights of phi, in chunks: (which samples, [n, weight]).
 
-    Shapes: inputs [sample, *input], tasks [sample]. The network is looked at in evaluation
-    mode. O(samples weights) time, bounded memory.
+    Shapes: inputs [sample, *input], tasks [sample]. The network is in evaluation mode.
+    O(samples weights) time, bounded memory.
     """
     phi = network_of(function).copy()
     heads = function.heads.to(module_dtype(phi.module))[tasks]
@@ -45,7 +45,7 @@ def weight_gradients(
 
 
 def num_weights(phi: NeuralRepresentation) -> int:
-    """How many numbers the network is made of."""
+    """The number of parameters of the network."""
     return sum(p.numel() for p in phi.module.parameters())
 
 
@@ -67,16 +67,16 @@ def _per_sample_gradients(phi: NeuralRepresentation, inputs: Tensor, heads: Tens
 
 @dataclass(frozen=True)
 class WeightSketch:
-    """Gradients shortened to `dim` numbers, keeping inner products on average.
+    """Gradients projected to `dim` numbers, which preserves inner products in expectation.
 
     Weight p is added, with a random sign, to coordinate p modulo `dim`: a count sketch (Charikar,
-    Chen and Farach-Colton 2002) with a fixed hash. It costs one addition a weight and no matrix
-    is stored. Read backwards it is a random subspace of the weights, and a sketched gradient is
-    the exact derivative along it.
+    Chen and Farach-Colton 2002) with a fixed hash. It costs one addition per weight and stores no
+    matrix. Its transpose spans a random subspace of the weights, and a sketched gradient is the
+    exact derivative along that subspace.
     """
 
     dim: int | None = 64
-    """Length of a sketch; None keeps every weight."""
+    """Length of a sketch; None uses every weight."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class WeightSketch:
             raise InvalidInputError(f"a sketch needs at least one dimension, got dim={self.dim}")
 
     def length(self, weights: int) -> int:
-        """How long the sketch of so many weights is."""
+        """The length of a sketch of this many weights."""
         return weights if self.dim is None else self.dim
 
     def of(self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor) -> Tensor:
@@ -94,8 +94,8 @@ class WeightSketch:
         sketches = torch.zeros(len(inputs), dim, dtype=torch.float64, device=inputs.device)
         if weights:
             for chunk, gradients in weight_gradients(function, inputs, tasks):
-                signed = nn.functional.pad(gradients * signs, (0, -weights % dim))
-                sketches[chunk] = signed.unflatten(1, (-1, dim)).sum(1).to(torch.float64)
+                padded = nn.functional.pad(gradients * signs, (0, -weights % dim))
+                sketches[chunk] = padded.unflatten(1, (-1, dim)).sum(1).to(torch.float64)
         return sketches
 
     def lifted(self, phi: NeuralRepresentation, coordinates: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Heads on one fixed representation: what the data says of them, and where they may lie."""
+"""Heads on one fixed representation: their sufficient statistics and their confidence ellipsoid."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gfucb.core.linalg import (
 )
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
-# Logarithms of multipliers are looked for up to this size, in strides.
+# The search for the logarithm of a multiplier goes up to this size, in steps of STRIDE.
 LARGEST_LOGARITHM, STRIDE = 28.0, 3.0
-# Leave-one-out residuals are divided by 1 - leverage, but never by less than this.
+# Leave-one-out residuals are divided by 1 - leverage, or by this if it is larger.
 SMALLEST_LEFT_OUT = 1e-3
 
 
 @dataclass(frozen=True)
 class HeadPenalty:
-    """What keeps heads small: ridge |w|^2 in the loss, and optionally |w| <= norm_bound."""
+    """The regularisation of heads: ridge |w|^2 in the loss, and optionally |w| <= norm_bound."""
 
     ridge: float = 1.0
     norm_bound: float | None = None
@@ -45,7 +45,7 @@ class HeadPenalty:
 
 @dataclass(frozen=True, eq=False)
 class HeadStatistics:
-    """All that least squares needs to know of a task's data once phi is fixed.
+    """Sufficient statistics of least squares for a fixed phi.
 
     Attributes:
         matrices: sum of phi(x) phi(x)^T, [task, feature, feature].
@@ -73,12 +73,12 @@ class HeadStatistics:
     def empty(
         cls, num_tasks: int, feature_dim: int, device: torch.device | str = "cpu"
     ) -> HeadStatistics:
-        """The statistics of no data at all."""
+        """The statistics of no data."""
         moments = torch.zeros(num_tasks, feature_dim, dtype=torch.float64, device=device)
         return cls(CopyOnWriteRows(moments.new_zeros(num_tasks, feature_dim, feature_dim)), moments)
 
     def plus(self, other: HeadStatistics) -> HeadStatistics:
-        """Statistics of both data sets together: they add up."""
+        """Statistics of both data sets together, the sum."""
         return HeadStatistics(
             CopyOnWriteRows(self.grams + other.grams), self.moments + other.moments
         )
@@ -87,26 +87,27 @@ class HeadStatistics:
         self, features: Tensor, tasks: Tensor, targets: Tensor
     ) -> tuple[HeadStatistics, Tensor]:
         """Statistics with samples [n, feature], [n], [n] added, and the tasks that have changed."""
-        changed, places = tasks.unique(return_inverse=True)
+        changed, positions = tasks.unique(return_inverse=True)
         if len(tasks) == len(changed) == len(self.moments):
-            order = places.argsort()
+            order = positions.argsort()
             return self.plus_one_each(features[order], targets[order]), changed
-        news = HeadStatistics.of(features, places, targets, len(changed))
-        return self.plus_at(changed, news), changed
+        added = HeadStatistics.of(features, positions, targets, len(changed))
+        return self.plus_at(changed, added), changed
 
     def plus_one_each(self, features: Tensor, targets: Tensor) -> HeadStatistics:
         """Statistics after one more sample of every task: [task, feature], [task].
 
-        The same as `plus`, without matrices of the news: with many tasks memory is what costs.
+        The same as `plus` without the Gram matrices of the new samples: with many tasks the
+        cost is that of memory.
         """
         grams = torch.addcmul(self.grams, features[:, :, None], features[:, None, :])
         moments = torch.addcmul(self.moments, features, targets[:, None])
         return HeadStatistics(CopyOnWriteRows(grams), moments)
 
     def plus_at(self, tasks: Tensor, other: HeadStatistics) -> HeadStatistics:
-        """Statistics with `other` added, that of these tasks [n] only, each of them once.
+        """Statistics with `other`, that of the distinct tasks [n] only, added.
 
-        Matrices and factors of other tasks are kept: rewards of a few cost nothing for the rest.
+        Gram matrices and factors of all other tasks are shared, so they cost nothing.
         """
         grams = self.matrices[tasks] + other.grams
         return HeadStatistics(
@@ -121,7 +122,7 @@ class HeadStatistics:
         )
 
     def taken(self, tasks: Tensor) -> HeadStatistics:
-        """Statistics of these tasks [n] only, in this order."""
+        """Statistics of the tasks [n] only, in this order."""
         factors = {key: CopyOnWriteRows(factors[tasks]) for key, factors in self._factors.items()}
         return HeadStatistics(CopyOnWriteRows(self.matrices[tasks]), self.moments[tasks], factors)
 
@@ -140,16 +141,16 @@ class HeadStatistics:
     def heads(self, penalty: HeadPenalty, *, is_checked: bool = True) -> Tensor:
         """argmin_w |Phi w - y|^2 + ridge |w|^2 (and |w| <= norm_bound): [task, feature].
 
-        Features that are not finite are an error, or, if not `is_checked`, give heads that are not.
+        Features that are not finite raise an error, or give NaN heads if not `is_checked`.
         """
         heads = cholesky_solve(self.cholesky(penalty.ridge, is_checked=is_checked), self.moments)
         bound = penalty.norm_bound
         if bound is None or bool((heads.norm(dim=-1) <= bound).all()):
             return heads
         if not is_checked and not bool(self.grams.isfinite().all()):
-            return torch.full_like(heads, torch.nan)  # they have no eigenvalues
-        # Where the bound binds, the minimiser is that of a larger ridge. That ridge is found
-        # without gradients: those of eigenvectors do not exist where eigenvalues are equal.
+            return torch.full_like(heads, torch.nan)  # eigh would raise an error
+        # Where the bound is active, the minimiser is that of a larger ridge. The search for that
+        # ridge has no gradients: those of eigenvectors do not exist at equal eigenvalues.
         with torch.no_grad():
             eigenvalues, basis = torch.linalg.eigh(self.grams)
             rotated = (basis.transpose(-1, -2) @ self.moments.unsqueeze(-1)).squeeze(-1)
@@ -160,7 +161,7 @@ class HeadStatistics:
         return cholesky_solve(factors, self.moments)
 
     def heads_solved_at(self, tasks: Tensor, penalty: HeadPenalty, heads: Tensor) -> Tensor:
-        """The heads [task, feature], with those of these tasks [n] made anew."""
+        """The heads [task, feature], with those of the tasks [n] solved again."""
         if len(tasks) == len(heads):
             return self.heads(penalty)
         return heads.index_copy(0, tasks, self.taken(tasks).heads(penalty))
@@ -170,12 +171,12 @@ class HeadStatistics:
 class HeadEllipsoid:
     """{ W : sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) <= squared_radius }, V_i = L_i L_i^T.
 
-    One radius is shared by all tasks: what one task spends, the others cannot.
+    All tasks share one radius: a larger step of one head leaves less for the others.
 
     Attributes:
         centers: [task, feature].
         factors: L_i, lower triangles, [task, feature, feature].
-        squared_radius: what is left for the heads, >= 0.
+        squared_radius: >= 0.
         norm_bound: additionally |w_i| <= norm_bound, or None.
     """
 
@@ -214,28 +215,29 @@ class HeadEllipsoid:
         return self._farthest_bounded_heads(directions, self.norm_bound)
 
     def _solved(self, directions: Tensor) -> Tensor:
-        """V^-1 of directions [task, feature], without looking at tasks whose direction is zero."""
-        asked = directions.any(-1).nonzero().squeeze(1)
-        if len(asked) == len(directions):
+        """V^-1 of directions [task, feature], without a solve where the direction is zero."""
+        nonzero = directions.any(-1).nonzero().squeeze(1)
+        if len(nonzero) == len(directions):
             return cholesky_solve(self.cholesky, directions)
-        reach = cholesky_solve(self.factors[asked], directions[asked])
-        return torch.zeros_like(directions).index_copy(0, asked, reach)
+        solved = cholesky_solve(self.factors[nonzero], directions[nonzero])
+        return torch.zeros_like(directions).index_copy(0, nonzero, solved)
 
     def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
         """The same with the bound: the root of the distance as a function of the multiplier."""
         heads_for = self._bounded_heads(directions, norm_bound)
 
-        def excess(logarithm: float) -> float:
-            return self.squared_distance(heads_for(math.exp(logarithm))) - self.squared_radius
+        def excess(log_multiplier: float) -> float:
+            heads = heads_for(math.exp(log_multiplier))
+            return self.squared_distance(heads) - self.squared_radius
 
-        # The distance falls as the multiplier grows: go in strides until the border is passed.
-        place, stride = 0.0, STRIDE if excess(0.0) > 0 else -STRIDE
-        while (excess(place) > 0) == (stride > 0):
-            if abs(place) > LARGEST_LOGARITHM:  # the ellipsoid does not bind, or is a point
-                return heads_for(math.exp(place))
-            place += stride
-        root, step = float(brentq(excess, place - stride, place, xtol=1e-13)), 1e-13
-        while excess(root) > 0 and root < LARGEST_LOGARITHM:  # to the inner side of the border
+        # The distance falls as the multiplier grows: take strides until the boundary is crossed.
+        logarithm, stride = 0.0, STRIDE if excess(0.0) > 0 else -STRIDE
+        while (excess(logarithm) > 0) == (stride > 0):
+            if abs(logarithm) > LARGEST_LOGARITHM:  # the ellipsoid is inactive, or a point
+                return heads_for(math.exp(logarithm))
+            logarithm += stride
+        root, step = float(brentq(excess, logarithm - stride, logarithm, xtol=1e-13)), 1e-13
+        while excess(root) > 0 and root < LARGEST_LOGARITHM:  # to the inner side of the boundary
             root, step = root + step, 2 * step
         return heads_for(math.exp(root))
 
@@ -275,24 +277,24 @@ class HeadEllipsoid:
 
 
 def shorten(heads: Tensor, norm_bound: float) -> None:
-    """Project heads [task, feature] to the ball of radius `norm_bound`, in place."""
+    """Overwrite heads [task, feature] by their projection to the ball of radius `norm_bound`."""
     with torch.no_grad():
         norms = heads.norm(dim=-1, keepdim=True)
         heads *= (norm_bound / norms.clamp_min(norm_bound)).clamp_max(1.0)
 
 
 def stepped(heads: Tensor, steps: Tensor, norm_bound: float | None) -> Tensor:
-    """Heads + steps, each step cut short where it would leave |w| <= norm_bound: [..., feature].
+    """Heads + steps, each step shortened where it would leave |w| <= norm_bound: [..., feature].
 
-    The heads themselves are taken to keep the bound; what is between them and a point of a convex
-    set stays in that set.
+    The heads must satisfy the bound. Points between them and a point of a convex set stay in that
+    set.
     """
     if norm_bound is None:
         return heads + steps
     # |w + s step|^2 = bound^2 has one root s >= 0 where |w| <= bound.
     squares = steps.square().sum(-1)
     products = (heads * steps).sum(-1)
-    room = (norm_bound**2 - heads.square().sum(-1)).clamp_min(0)
-    root = (products.square() + squares * room).sqrt() - products
+    slack = (norm_bound**2 - heads.square().sum(-1)).clamp_min(0)
+    root = (products.square() + squares * slack).sqrt() - products
     shares = torch.where(squares > 0, root / squares.clamp_min(torch.finfo(squares.dtype).tiny), 0)
     return heads + shares.clamp(max=1).unsqueeze(-1) * steps

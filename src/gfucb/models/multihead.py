@@ -1,4 +1,4 @@
-"""Functions of all tasks at once: one shared representation, one linear head a task."""
+"""Functions of all tasks: one shared representation, one linear head per task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gfucb.models.heads import HeadStatistics
 
 @dataclass(frozen=True, eq=False)
 class HeadFit:
-    """What the fit of heads computed from the data, so that nobody computes it again.
+    """What the fit of the heads computed from the data, for reuse.
 
     It is valid for the representation object, the data object and the number of samples it was
     computed from, see `MultiheadFunction.head_fit_of`.
@@ -38,9 +38,9 @@ class MultiheadFunction:
 
     Attributes:
         representation: phi, shared by all tasks.
-        heads: w_i, one row a task: [task, feature], float64.
-        offset: a fixed constant, so that small heads mean an unremarkable reward, not zero.
-        value_range: (low, high) that values are known to lie in; None if nothing is known.
+        heads: w_i, [task, feature], float64.
+        offset: a constant; with zero heads every value is the offset.
+        value_range: (low, high), a range that contains the expected rewards; None if unknown.
         head_fit: what the fit of the heads computed; read it with `head_fit_of`.
     """
 
@@ -60,17 +60,17 @@ class MultiheadFunction:
         return self.values_of_features(features_of(self.representation, inputs), tasks)
 
     def values_of_features(self, features: Tensor, tasks: Tensor) -> Tensor:
-        """The same when the features [..., n, feature] are at hand; tasks [n] or broadcastable."""
+        """The same from features [..., n, feature]; tasks [n] or broadcastable."""
         return self.offset + (features * self.heads[tasks]).sum(-1)
 
     def clip(self, values: Tensor) -> Tensor:
-        """Values moved into `value_range`.
+        """Values clipped to `value_range`.
 
         Clipping never leaves a confidence set around a clipped center: it only brings two
         values closer together.
         """
-        # Paper: (*) demands |f| <= 1 of every member at every input. We clip what is reported
-        # and choose by what is not clipped, so that saturated bonuses can still be told apart.
+        # Paper: (*) requires |f| <= 1 of every member at every input. We clip the reported values
+        # and choose by values that are not clipped, so that saturated bonuses still differ.
         return values if self.value_range is None else values.clamp(*self.value_range)
 
     def with_heads(self, heads: Tensor) -> MultiheadFunction:

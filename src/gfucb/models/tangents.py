@@ -1,4 +1,4 @@
-"""A fit looked at through its gradient: what the data says of heads and weights together."""
+"""A fit linearised in its heads and weights: the Gram matrix of its gradients."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ COUPLING_CHUNK = 4096
 
 @dataclass(frozen=True, eq=False)
 class TangentStatistics:
-    """The parts of the joint Gram matrix that heads alone do not have.
+    """The blocks of the joint Gram matrix that involve the weights.
 
-    To first order f_i(x) moves by <u, step of the weights> + <phi(x), step of head i>, with u the
-    (sketched) gradient of f_i(x) in the weights. Summed over the data:
+    To first order f_i(x) changes by <u, step of the weights> + <phi(x), step of head i>, with u
+    the (sketched) gradient of f_i(x) in the weights. The blocks are sums over the data:
 
     Attributes:
-        sketch: how the gradients were shortened.
+        sketch: the projection of the gradients.
         shared: A = sum of u u^T over all tasks, [sketch, sketch].
         couplings: B_i = sum of u phi^T, [task, sketch, feature].
     """
@@ -57,19 +57,19 @@ class TangentStatistics:
 
     @classmethod
     def empty(cls, sketch: WeightSketch, function: MultiheadFunction) -> TangentStatistics:
-        """The statistics of no data at all."""
+        """The statistics of no data."""
         dim = sketch.length(num_weights(network_of(function)))
         num_tasks, feature_dim = function.heads.shape
         shared = function.heads.new_zeros(dim, dim)
         return cls(sketch, shared, shared.new_zeros(num_tasks, dim, feature_dim))
 
-    def forgotten(self) -> TangentStatistics:
-        """The same as if there were no data."""
-        nothing = torch.zeros_like(self.shared), torch.zeros_like(self.couplings)
-        return TangentStatistics(self.sketch, *nothing)
+    def without_data(self) -> TangentStatistics:
+        """The statistics of no data, in the same shapes."""
+        zeros = torch.zeros_like(self.shared), torch.zeros_like(self.couplings)
+        return TangentStatistics(self.sketch, *zeros)
 
     def plus(self, other: TangentStatistics) -> TangentStatistics:
-        """Statistics of both data sets together: they add up."""
+        """Statistics of both data sets together, the sum."""
         return TangentStatistics(
             self.sketch, self.shared + other.shared, self.couplings + other.couplings
         )
@@ -82,23 +82,23 @@ class Arrowhead:
         [ B_1^T         D_1            ]      D_i = sum of phi phi^T + ridge I
         [ B_2^T               D_2      ]
 
-    Eliminating the heads leaves S = A + weight_ridge I - sum_i B_i D_i^-1 B_i^T for the weights, so a
-    gradient (u, phi) of task i has the squared width
+    Eliminating the heads leaves S = A + weight_ridge I - sum_i B_i D_i^-1 B_i^T for the weights,
+    so a gradient (u, phi) of task i has the squared width
 
         phi^T D_i^-1 phi  +  r^T S^-1 r,    r = u - B_i D_i^-1 phi:
 
-    what task i does not know of its own head, and what all tasks together do not know of the
-    representation. O(M (k^3 + s k^2 + s^2 k) + s^3) once, O(k^2 + s k + s^2) a gradient.
+    the uncertainty of the head of task i, and the uncertainty of the representation given the data
+    of all tasks. O(M (k^3 + s k^2 + s^2 k) + s^3) once, O(k^2 + s k + s^2) per gradient.
 
-    The ridge on the weights is a weight_ridge region. It is given in units of the data: with `weight_ridge`
-    = 1 a typical sample could, before any data, be moved as far by the weights as by its head.
+    The ridge on the weights limits how far they move. It is in units of the data: with
+    `weight_ridge` = 1 and no data, weights and head change the value of a typical sample equally.
 
-    A task's only sample says nothing of the weights: its head points to it, and where features
-    have one length no weight moves its value. Such tasks do not count for the unit, and while
-    there are no others the weights are left alone.
+    A task with one sample has no information on the weights: its head is parallel to the features
+    of that sample, and for features of constant norm no weight changes the value. Such tasks do not
+    count for the unit. If all tasks are such, the weights do not move.
 
     Args:
-        heads, tangents: what the data says of heads, and of weights.
+        heads, tangents: statistics of heads and of weights.
         counts: samples of each task, [task].
         ridge: on the heads.
         weight_ridge: on the weights, in units of the data.
@@ -113,17 +113,17 @@ class Arrowhead:
         ridge: float,
         weight_ridge: float,
     ) -> None:
-        tells = counts > 1
-        self.sees_weights = bool(tells.any())
+        is_informative = counts > 1
+        self.sees_weights = bool(is_informative.any())
         if not self.sees_weights:
-            tangents = tangents.forgotten()
+            tangents = tangents.without_data()
         self.head_factors = heads.cholesky(ridge)  # [task, feature, feature]
         self.couplings = tangents.couplings
         gradient_size = float(tangents.shared.trace())
-        feature_size = float(heads.grams.diagonal(dim1=-2, dim2=-1)[tells].sum())
+        feature_size = float(heads.grams.diagonal(dim1=-2, dim2=-1)[is_informative].sum())
         ratio = gradient_size / feature_size if feature_size > 0 and gradient_size > 0 else 1.0
         self.ridge, self.weight_ridge = ridge, weight_ridge * ridge * ratio
-        # L_i^-1 B_i^T: its square is what knowing the heads takes away from the shared block.
+        # L_i^-1 B_i^T; its square is subtracted from the shared block when heads are eliminated.
         whitened = torch.linalg.solve_triangular(
             self.head_factors, self.couplings.transpose(1, 2), upper=False
         )
@@ -132,11 +132,11 @@ class Arrowhead:
         self.tangents, self.heads = tangents, heads
 
     def whiten(self, sketches: Tensor, features: Tensor, tasks: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors whose squared lengths are the two widths, head's and representation's.
+        """Vectors whose squared norms are the two squared widths, of head and representation.
 
         Shapes: [row, action, sketch], [row, action, feature], [row] ->
-        [row, action, feature], [row, action, sketch]. Of several inputs at once, the vectors
-        of one task add up, and so do those of the representation.
+        [row, action, feature], [row, action, sketch]. For the sum of several values, the head
+        vectors of each task add up, and so do the representation vectors of all tasks.
         """
         factors = self.head_factors[tasks]
         known = cholesky_solve(factors[:, None], features)
@@ -150,7 +150,7 @@ class Arrowhead:
         return own, shared
 
     def steps(self, own: Tensor, shared: Tensor) -> tuple[Tensor, Tensor]:
-        """G^-1 g: the steps of heads [task, feature] and of weights [sketch] that `whiten` means.
+        """G^-1 g: steps of heads [task, feature] and of weights [sketch].
 
         `own` [task, feature] and `shared` [sketch] are sums of whitened vectors of a gradient g.
         """
@@ -166,7 +166,7 @@ class Arrowhead:
     def squared_lengths(self, features: Tensor, sketches: Tensor, tasks: Tensor) -> Tensor:
         """g^T G g of gradients (sketch, feature), [row, action, ...] -> [row, action].
 
-        How far the data would see a step along the gradient itself.
+        The squared distance, on the data and with the ridges, of a step along the gradient.
         """
         seen = (features @ self.heads.grams[tasks] * features).sum(-1)
         seen = seen + self.ridge * features.square().sum(-1)

@@ -1,1 +1,1 @@
-"""nn."""
+"""Layers and networks: the default network, seeded layers, stacks, CUDA graphs."""

@@ -12,8 +12,9 @@ from gfucb.core.random import global_randomness_from
 class Actionwise(nn.Module):
     """phi(o, a) = psi(o) (x) e_a for inputs (o, e_a): [n, observation + action] -> [n, k * A].
 
-    Every action has weights of its own on what `trunk` sees in the observation. In a environment whose
-    latent states can be decoded this contains the truth: psi one-hot in the latent state.
+    Every action has its own head weights on the output of `trunk`. If the latent state can be
+    decoded from the observation, the true representation is of this form: psi is one-hot in the
+    latent state.
     """
 
     def __init__(self, trunk: nn.Module, num_actions: int) -> None:
@@ -23,17 +24,17 @@ class Actionwise(nn.Module):
         self.trunk, self.num_actions = trunk, num_actions
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Features of inputs whose last `num_actions` entries are the one-hot action."""
+        """Features of inputs whose last `num_actions` coordinates are the one-hot action."""
         observations, actions = inputs[:, : -self.num_actions], inputs[:, -self.num_actions :]
         return (self.trunk(observations)[:, :, None] * actions[:, None, :]).flatten(1)
 
 
 class StraightThroughOneHot(nn.Module):
-    """Which state an observation shows: weights over the guesses in a fit, one-hot in use.
+    """A latent state from its logits: the softmax in training, the one-hot argmax in evaluation.
 
-    Fitted to few samples, weights stay mixed even where the likeliest guess is right. With mixed
-    weights in use locks took up to twice the episodes, and some optimistic values were below V*;
-    with the likeliest guess alone none was.
+    After a fit to few samples the probabilities are not close to 0 or 1, even where the most
+    probable state is right. With probabilities in evaluation, locks took up to twice the episodes
+    and some optimistic values were below V*; with the argmax none was.
     """
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -51,7 +52,7 @@ def actionwise_network(
     feature_dim: int = 8,
     hidden: int = 32,
 ) -> Actionwise:
-    """A small decoder: one hidden layer, then `feature_dim` guesses of a state."""
+    """A small decoder: one hidden layer, then `feature_dim` logits of a latent state."""
     with global_randomness_from(generator):
         trunk = nn.Sequential(
             nn.Linear(observation_dim, hidden),

@@ -1,4 +1,4 @@
-"""Networks for those who bring none, and the paper's."""
+"""The default network, its layers, and the network of the paper."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import global_randomness_from
 from gfucb.models.nn.seeded_layers import SeededDropout, SeededJitter
 
-# Inputs at least this high and wide are taken for images, and from the second size on convolved.
+# Inputs at least this high and wide are images; from the second size on they are convolved.
 SMALLEST_IMAGE_SIDE = 8
 SMALLEST_CONVOLVED_SIDE = 16
 
 
 class ResidualLayer(nn.Module):
-    """x + dropout(relu(linear(x))): a deeper network that begins as a shallow one can."""
+    """x + dropout(relu(linear(x)))."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
@@ -32,9 +32,9 @@ class ResidualLayer(nn.Module):
 
 
 class PooledConvolution(nn.Module):
-    """relu(best of each 2 x 2 of a 3 x 3 convolution + bias).
+    """relu(2 x 2 max-pooling of a 3 x 3 convolution + bias).
 
-    The bias and the ReLU come after the pooling, which changes no value and takes a quarter of
+    The bias and the ReLU come after the pooling, which gives the same values for a quarter of
     the work.
     """
 
@@ -46,47 +46,47 @@ class PooledConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[n, channel, height, width] -> [n, filter, height / 2, width / 2]."""
-        # With one channel there is so little to convolve that moving numbers about is what counts.
+        # With one channel the arithmetic is so small that memory traffic dominates.
         if self.weight.shape[1] == 1:
             return self._as_product(x)
         pooled = max_pool2d(conv2d(x, self.weight, padding=1), 2)
         return torch.relu(pooled + self.bias[:, None, None])
 
     def _as_product(self, x: Tensor) -> Tensor:
-        """The same as one matrix product: a pooled pixel sees four filters in a 4 x 4 window."""
+        """The same as one matrix product: a pooled pixel depends on a 4 x 4 window."""
         height, width = x.shape[-2] // 2, x.shape[-1] // 2
-        # A window is 2 x 2 blocks of 2 x 2 pixels, each of them shared with its neighbours.
+        # A window is 2 x 2 blocks of 2 x 2 pixels; neighbouring windows share blocks.
         padded = pad(x.squeeze(1), (1, 1, 1, 1))[:, : 2 * height + 2, : 2 * width + 2]
         blocks = padded.unflatten(1, (-1, 2)).unflatten(3, (-1, 2)).transpose(2, 3).flatten(3)
         windows = torch.cat(
             [blocks[:, i : height + i, j : width + j] for i in (0, 1) for j in (0, 1)], dim=-1
         )  # [n, row, column, (block row, block column, pixel row, pixel column)]
-        placed = torch.stack(
+        shifted = torch.stack(
             [pad(self.weight[:, 0], (j, 1 - j, i, 1 - i)) for i in (0, 1) for j in (0, 1)]
-        )  # [place, filter, 4, 4]
-        filters = placed.unflatten(2, (2, 2)).unflatten(4, (2, 2)).transpose(3, 4).flatten(2)
-        # A product for each image: their sum in the backward pass is then spread over the device.
+        )  # [shift, filter, 4, 4]
+        filters = shifted.unflatten(2, (2, 2)).unflatten(4, (2, 2)).transpose(3, 4).flatten(2)
+        # One product per image: a GPU then computes their sum in the backward pass in parallel.
         each = filters.flatten(0, 1).t().expand(len(x), -1, -1)
         values = (windows.flatten(1, 2) @ each).unflatten(-1, (4, -1)).max(-2).values
         return torch.relu(values + self.bias).transpose(1, 2).unflatten(2, (height, width))
 
 
 class FourierFeatures(nn.Module):
-    """Waves over the direction of x: linear heads on them are smooth functions of that direction.
+    """Random Fourier features of the direction of x: heads are smooth functions of the direction.
 
         sqrt(2 * squared_norm / feature_dim) * (cos(W u), sin(W u)),   u = x / |x|,
 
     with rows of W ~ N(0, I / length^2), orthogonal in blocks, so that inner products come close
-    to squared_norm * exp(-|u - u'|^2 / (2 length^2)) (Rahimi and Recht 2007, Yu et al. 2016). A
-    head then knows nothing of a direction that is far from all it has seen, and says so: its
-    value is the offset and its width the whole prior. On u itself, heads extrapolate
-    what they learned of some directions to all others, and believe it.
+    to squared_norm * exp(-|u - u'|^2 / (2 length^2)) (Rahimi and Recht 2007, Yu et al. 2016). At a
+    direction far from all data the value of a head is the offset, and its width that of the
+    prior. Linear heads on u itself extrapolate from some directions to all others, with small
+    widths.
 
     Args:
         num_directions: length of x.
-        feature_dim: random Fourier features, an even number.
-        length: distance on the unit sphere over which values are alike.
-        squared_norm: of all features: the squared width of a head that knows nothing, at ridge 1.
+        feature_dim: the number of features, even.
+        length: the length scale on the unit sphere.
+        squared_norm: of the features; the squared width of a head without data, at ridge 1.
     """
 
     frequencies: Tensor
@@ -102,7 +102,8 @@ class FourierFeatures(nn.Module):
         super().__init__()
         if feature_dim < 2 or feature_dim % 2:
             raise InvalidInputError(
-                f"random Fourier features come in pairs, sine and cosine: feature_dim must be even, got {feature_dim}"
+                "random Fourier features come in pairs, sine and cosine: feature_dim must be even, "
+                f"got {feature_dim}"
             )
         self.num_directions = num_directions
         self.amplitude = math.sqrt(2 * squared_norm / feature_dim)
@@ -121,13 +122,13 @@ class FourierFeatures(nn.Module):
 
 
 def convolves(module: nn.Module) -> bool:
-    """Whether any of its layers is a convolution."""
+    """Whether the module has a convolution."""
     kinds = (PooledConvolution, nn.Conv1d, nn.Conv2d, nn.Conv3d)
     return any(isinstance(layer, kinds) for layer in module.modules())
 
 
 def num_unbounded(module: nn.Module, feature_dim: int) -> int:
-    """How many numbers training can make as large as it likes: those below `FourierFeatures`."""
+    """The number of features without a bound; below `FourierFeatures`, those are its inputs."""
     *_, last = module.modules()
     return last.num_directions if isinstance(last, FourierFeatures) else feature_dim
 
@@ -144,14 +145,14 @@ def default_network(
     """A small network suited to the shape of one input, [n, *input] -> [n, feature].
 
     Images of 16 x 16 and more, [height, width] or [channel, height, width], get two
-    convolutions; all else is flattened. Then a hidden layer, a residual one, a linear one to
-    `num_directions` numbers and `FourierFeatures` of these. With no `num_directions` the linear
-    layer is the last.
+    convolutions; other inputs are flattened. A hidden layer, a residual layer, a linear layer to
+    `num_directions` numbers and `FourierFeatures` of these follow. If `num_directions` is None
+    the linear layer is the last.
 
-    What keeps it from learning its few samples by heart acts only while fitting, and was worth
-    more than any bonus: dropout (0.3 and of inputs 0.1; after convolutions 0.1) and, for inputs
-    of 8 x 8 and more, jitter: an image is assumed to pay the same when it is a little moved,
-    turned or resized. Where that is wrong, bring a network of your own, or flatten the inputs.
+    Regularisation acts only in fits, and had a larger effect on regret than any bonus: dropout
+    (0.3, and 0.1 of inputs; 0.1 after convolutions) and, for inputs of 8 x 8 and more, jitter. It
+    assumes that a small shift, rotation or scaling of an image does not change the reward. If
+    that is wrong, pass your own network, or flatten the inputs.
     """
     shape = tuple(input_shape)
     if not shape:
@@ -161,22 +162,22 @@ def default_network(
         )
     with global_randomness_from(generator):
         side = min(shape[-2:]) if len(shape) in (2, 3) else 0
-        blurred: list[nn.Module] = [SeededJitter()] if side >= SMALLEST_IMAGE_SIDE else []
+        noise: list[nn.Module] = [SeededJitter()] if side >= SMALLEST_IMAGE_SIDE else []
         if side >= SMALLEST_CONVOLVED_SIDE:
             trunk, width = convolutions(shape)
             dropout = 0.1 if dropout is None else dropout
-            # Without it one run in ten blew up on its first samples and did not recover.
-            steady: nn.Module = nn.LayerNorm(hidden)
+            # Without it one run in ten diverged on its first samples and did not recover.
+            norm: nn.Module = nn.LayerNorm(hidden)
         else:
-            blurred.append(SeededDropout(0.1))
+            noise.append(SeededDropout(0.1))
             trunk, width = nn.Flatten(), int(torch.Size(shape).numel())
             dropout = 0.3 if dropout is None else dropout
-            steady = nn.Identity()
+            norm = nn.Identity()
         layers = [
-            *blurred,
+            *noise,
             trunk,
             nn.Linear(width, hidden),
-            steady,
+            norm,
             nn.ReLU(),
             SeededDropout(dropout),
             ResidualLayer(hidden, dropout),
@@ -192,10 +193,10 @@ def paper_network(
 ) -> nn.Module:
     """The CNN of section 6.2: two 3x3 convolutions, two fully connected layers.
 
-    Its output is meant to be normalised (`NeuralClass(module, "l2")`).
+    Its output must be normalised: use `NeuralClass(module, "l2")`.
     """
     # Paper: channels, pooling and hidden width are not given; 16, 32, pools of 2 and 64 are ours.
-    # ReLU stands between the layers only: after the last one it would make features die.
+    # There is no ReLU after the last layer: features would become zero and stay zero.
     shape = tuple(input_shape)
     with global_randomness_from(generator):
         trunk, width = convolutions(shape)

@@ -1,7 +1,6 @@
-"""Layers that act at random while a network is trained, with draws that are a function of a seed.
+"""Layers that are random in training, with draws that are a function of a seed.
 
-A fit sets the seeds; so a network trained on a GPU, on a CPU, alone or stacked with others draws
-the same draws.
+A fit sets the seeds, so a network has the same draws on a GPU, on a CPU, alone and in a stack.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from torch.nn.functional import grid_sample
 
 from gfucb.core.errors import InvalidInputError
 
-# The constants of splitmix64 as signed numbers; products wrap around as they should.
+# The constants of splitmix64 as int64; products wrap around, as the method requires.
 _GOLDEN, _MIX_1, _MIX_2 = -7046029254386353131, -4658895280553007687, -7723592293110705685
 
 
 class SeededLayer(nn.Module):
-    """Its draws are a hash of its seed and of the place (splitmix64, Steele et al. 2014)."""
+    """Its draws are a hash of its seed and their index (splitmix64, Steele et al. 2014)."""
 
     seed: Tensor
 
@@ -34,9 +33,9 @@ class SeededLayer(nn.Module):
 
 
 class SeededDropout(SeededLayer):
-    """Dropout: an entry is dropped when its byte is below 256 p, eight entries from one word.
+    """Dropout: a value is dropped if its random byte is below 256 p.
 
-    So p is rounded to a multiple of 1/256.
+    A word gives eight bytes, and p is rounded to a multiple of 1/256.
     """
 
     def __init__(self, p: float) -> None:
@@ -46,7 +45,7 @@ class SeededDropout(SeededLayer):
         self.threshold = round(256 * p)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Zero a random part of `x` while training, and scale up the rest."""
+        """In training, set a random part of `x` to zero and scale up the rest."""
         if not self.training or self.threshold == 0:
             return x
         draws = _bytes_of(self.words(-(-x.numel() // 8)))[: x.numel()].view(x.shape)
@@ -54,12 +53,12 @@ class SeededDropout(SeededLayer):
 
 
 class SeededJitter(SeededLayer):
-    """Images a little moved, turned and resized while training, each by its own draws.
+    """In training, images shifted, rotated and scaled a little, each by its own draws.
 
     Args:
-        shift: up to this share of the side, each way.
-        turn: up to this many radians, each way.
-        resize: up to this share, larger or smaller.
+        shift: the largest shift, as a share of the side.
+        turn: the largest rotation, in radians.
+        resize: the largest change of the logarithm of the size.
     """
 
     def __init__(self, shift: float = 0.07, turn: float = 0.2, resize: float = 0.1) -> None:
@@ -67,13 +66,13 @@ class SeededJitter(SeededLayer):
         self.shift, self.turn, self.resize = shift, turn, resize
 
     def forward(self, x: Tensor) -> Tensor:
-        """[n, height, width] or [n, channel, height, width]; zeros come in at the border."""
+        """[n, height, width] or [n, channel, height, width], with zeros beyond the border."""
         if not self.training:
             return x
         angle, size, right, down = self._draws(len(x), x.dtype)  # [n, 1, 1] each
         cosine, sine = torch.cos(angle) * size, torch.sin(angle) * size
-        rows = _places(x.shape[-2], x)[None, :, None]
-        columns = _places(x.shape[-1], x)[None, None, :]
+        rows = _pixel_centers(x.shape[-2], x)[None, :, None]
+        columns = _pixel_centers(x.shape[-1], x)[None, None, :]
         grid = torch.stack(
             [cosine * columns - sine * rows + right, sine * columns + cosine * rows + down], dim=-1
         )
@@ -83,7 +82,7 @@ class SeededJitter(SeededLayer):
     def _draws(self, count: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
         words = self.words(4 * count).view(4, count, 1, 1)
         draws = ((words >> 40) & (2**24 - 1)).to(dtype) / 2**23 - 1  # in [-1, 1)
-        # A grid has length 2, so a share of the side is twice as much of it.
+        # The grid has length 2, so a share of the side is twice that number on the grid.
         reach = 2 * self.shift
         return (
             self.turn * draws[0],
@@ -94,7 +93,7 @@ class SeededJitter(SeededLayer):
 
 
 def seeded_layers(module: nn.Module) -> list[SeededLayer]:
-    """The layers of `module` that wait for a seed, in their order."""
+    """The seeded layers of `module`, in their order."""
     return [layer for layer in module.modules() if isinstance(layer, SeededLayer)]
 
 
@@ -113,7 +112,7 @@ def _bytes_of(words: Tensor) -> Tensor:
         return ((words.unsqueeze(-1) >> shifts) & 255).flatten()
 
 
-def _places(count: int, like: Tensor) -> Tensor:
-    """Where the middles of `count` pixels lie on [-1, 1]."""
-    middles = torch.arange(count, dtype=like.dtype, device=like.device) + 0.5
-    return 2 * middles / count - 1
+def _pixel_centers(count: int, like: Tensor) -> Tensor:
+    """The centers of `count` pixels on [-1, 1]."""
+    centers = torch.arange(count, dtype=like.dtype, device=like.device) + 0.5
+    return 2 * centers / count - 1

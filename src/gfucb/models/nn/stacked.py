@@ -1,4 +1,4 @@
-"""Networks of one architecture side by side, so that many small ones keep a device busy."""
+"""Networks of one architecture with stacked weights, so that small networks use a whole device."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from gfucb.models.representations import (
 
 
 class NetworkStack:
-    """Several networks as one: inputs [copy, n, *input] -> features [copy, n, feature].
+    """Several networks as one: inputs [replica, n, *input] -> features [replica, n, feature].
 
-    Their weights are stacked along a first axis and every layer works on all copies at once
-    (`torch.func`). Copies share nothing: the gradient of a sum over copies is each copy's own.
+    Their weights are stacked along a first axis and every layer computes all replicas at once
+    (`torch.func`). Replicas share nothing: in the gradient of a sum over replicas, each replica
+    has its own gradient.
 
     Args:
-        representations: networks of the same architecture; they are copied.
+        representations: networks of the same architecture; the stack has its own weights.
     """
 
     def __init__(self, representations: Sequence[NeuralRepresentation]) -> None:
@@ -31,7 +32,7 @@ class NetworkStack:
         if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in first.module.modules()):
             raise InvalidInputError(
                 "networks with batch normalisation cannot be stacked: their running statistics "
-                "are changed in place; use another normalisation, or run the copies one by one"
+                "change during training; use another normalisation, or run the agents one by one"
             )
         self.normalisation = first.normalisation
         self.module = first.module
@@ -44,7 +45,7 @@ class NetworkStack:
         return len(first)
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """Features [copy, n, feature] of inputs [copy, n, *input], with gradients."""
+        """Features [replica, n, feature] of inputs [replica, n, *input], with gradients."""
 
         def one(weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
             return torch.func.functional_call(self.module, (weights, buffers), (x,))
@@ -54,14 +55,14 @@ class NetworkStack:
         return normalise(outputs, self.normalisation)
 
     def features(self, inputs: Tensor, chunk: int = 1024) -> Tensor:
-        """The same in float64 and without gradients, a part of n at a time."""
+        """The same in float64 and without gradients, in chunks of n."""
         with torch.no_grad():
             return torch.cat([self(x).to(torch.float64) for x in inputs.split(chunk, dim=1)], dim=1)
 
-    def taken(self, copies: Sequence[int]) -> NetworkStack:
-        """A stack of some of the copies, with weights of their own."""
+    def taken(self, replicas: Sequence[int]) -> NetworkStack:
+        """A stack of some replicas, with its own weights."""
         some = NetworkStack([NeuralRepresentation(self.module, self.normalisation)])
-        index = list(copies)
+        index = list(replicas)
         some.weights = {
             name: weight.detach()[index].requires_grad_(weight.requires_grad)
             for name, weight in self.weights.items()
@@ -69,16 +70,16 @@ class NetworkStack:
         some.buffers = {name: buffer[index] for name, buffer in self.buffers.items()}
         return some
 
-    def put(self, copies: Sequence[int], other: NetworkStack) -> None:
-        """Take over the weights of `other` as those of `copies`."""
-        index = torch.tensor(list(copies), device=next(iter(self.weights.values())).device)
+    def put(self, replicas: Sequence[int], other: NetworkStack) -> None:
+        """Set the weights of `replicas` to those of `other`."""
+        index = torch.tensor(list(replicas), device=next(iter(self.weights.values())).device)
         with torch.no_grad():
             for name, weight in self.weights.items():
                 weight.index_copy_(0, index, other.weights[name])
 
     def unstacked(self) -> list[NeuralRepresentation]:
-        """The networks one by one, with weights of their own."""
-        copies = []
+        """The networks one by one, with their own weights."""
+        networks = []
         for index in range(len(self)):
             phi = NeuralRepresentation(self.module, self.normalisation).copy()
             with torch.no_grad():
@@ -86,5 +87,5 @@ class NetworkStack:
                     weight.copy_(self.weights[name][index])
                 for name, buffer in phi.module.named_buffers():
                     buffer.copy_(self.buffers[name][index])
-            copies.append(phi)
-        return copies
+            networks.append(phi)
+        return networks
