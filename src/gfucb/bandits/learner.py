@@ -200,7 +200,8 @@ class Learner:
             generator=self._network_generator(),
             device=self.device,
         )
-        statistics = HeadStatistics.empty(*center.heads.shape, self.device)
+        feature_dim = center.heads.shape[1]
+        statistics = HeadStatistics.empty(self.num_tasks, feature_dim, self.device)
         return center, self._empty_data(inputs), statistics
 
     def _empty_data(self, inputs: Tensor) -> MultitaskDataset:

@@ -1,5 +1,6 @@
 """The function space: representations, heads, data, and the confidence set."""
 
+from gfucb.core.features import features_of
 from gfucb.core.protocols import Representation, RepresentationClass
 from gfucb.models.classes import (
     DefaultNetworkClass,
@@ -11,7 +12,7 @@ from gfucb.models.classes import (
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
-from gfucb.models.multihead import MultiheadFunction, features_of, prior_function
+from gfucb.models.multihead import MultiheadFunction, prior_function
 from gfucb.models.nn.networks import FourierFeatures
 from gfucb.models.representations import (
     IdentityRepresentation,

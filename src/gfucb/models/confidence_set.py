@@ -10,6 +10,7 @@ from functools import cached_property
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, task_sums
 from gfucb.core.protocols import Representation
 from gfucb.models.copy_on_write import CopyOnWriteRows
@@ -17,7 +18,7 @@ from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.diagonal_gram import WeightStatistics
 from gfucb.models.gradients import WeightSketch
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
-from gfucb.models.multihead import MultiheadFunction, features_of
+from gfucb.models.multihead import MultiheadFunction
 from gfucb.models.tangents import Arrowhead, TangentStatistics
 
 # The relative rounding error of sums of squares.

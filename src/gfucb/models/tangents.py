@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, ridge_cholesky
 from gfucb.models.gradients import WeightSketch, network_of, num_weights
 from gfucb.models.heads import HeadStatistics
-from gfucb.models.multihead import MultiheadFunction, features_of
+from gfucb.models.multihead import MultiheadFunction
 
 # Samples whose products [sample, sketch, feature] are formed at once.
 COUPLING_CHUNK = 4096
