@@ -1,7 +1,7 @@
 """Every kind of component can be added from outside the package, by one file and one decorator.
 
-Each plugin below is a file of a user. The command line runs in processes of its own, as it does
-for a user, with two workers where runs are compared: these must import the plugin too.
+The files in tests/plugins are those that a user would write. The command line runs in processes of
+its own, as it does for a user, and with two workers: these must import the plugin too.
 """
 
 import subprocess
@@ -16,202 +16,14 @@ from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.environments import linear_bandit
 from gfucb.runs import AGENTS, BanditAgentConfig, FiniteBanditConfig
 
+PLUGINS = Path(__file__).with_name("plugins")
+SELECTOR = PLUGINS / "half_bonus.py"
+FIT = PLUGINS / "heads_only.py"
+BASELINE = PLUGINS / "fixed_action.py"
+BANDIT = PLUGINS / "stores.py"
+EPISODIC = PLUGINS / "corridor.py"
+FIGURE = PLUGINS / "squares.py"
 SMALL = ["--seeds", "0", "1", "--num-rounds", "6", "--processes", "2"]
-
-SELECTOR = """
-from dataclasses import dataclass, replace
-
-import gfucb
-from gfucb.core.protocols import ActionSelector
-from gfucb.runs import register_action_selector
-
-
-@dataclass(frozen=True)
-class HalfBonus(ActionSelector):
-    def __call__(self, confidence_set, action_sets):
-        smaller = replace(confidence_set, squared_radius=confidence_set.squared_radius / 4)
-        selection = gfucb.LastLayer()(smaller, action_sets)
-        return replace(selection, squared_radius=confidence_set.squared_radius)
-
-
-@register_action_selector("half-bonus", description="Half the bonus of last-layer.")
-def half_bonus(config):
-    return HalfBonus()
-"""
-
-FIT = """
-from dataclasses import dataclass
-
-from gfucb.estimation import best_on
-from gfucb.runs import register_fit
-
-
-@dataclass(frozen=True)
-class KeepRepresentation:
-    def __call__(self, data, start, penalty, generator):
-        return best_on(start.representation, data, start, penalty)
-
-
-@register_fit("heads-only", description="Fits the heads and leaves the network as it is.")
-def heads_only(config):
-    return KeepRepresentation()
-"""
-
-BASELINE = """
-from dataclasses import dataclass
-
-import torch
-
-from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
-from gfucb.runs import BanditAgentConfig, register_agent
-
-
-@dataclass(frozen=True)
-class FixedActionConfig(BanditAgentConfig):
-    action: int = 0
-    \"\"\"The action that is always chosen.\"\"\"
-
-
-class FixedAction:
-    def __init__(self, num_tasks, action):
-        self.num_tasks, self.action = num_tasks, action
-        self.rewards = torch.zeros(num_tasks, dtype=torch.float64)
-
-    def decide(self, candidates, tasks=None, available=None):
-        action_sets = validate_action_sets(
-            candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
-        )
-        actions = torch.full((len(action_sets.tasks),), self.action)
-        return action_sets.decision(actions, torch.zeros(len(actions), dtype=torch.float64))
-
-    def observe(self, decision, rewards):
-        tasks, _, rewards = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
-        self.rewards = self.rewards.index_add(0, tasks, rewards)
-
-    def diagnostics(self):
-        return {"action": self.action}
-
-    def state(self):
-        return {"rewards": self.rewards.clone()}
-
-    def load_state(self, state):
-        self.rewards = state["rewards"].clone()
-
-    def settings(self):
-        return {"action": str(self.action)}
-
-
-@register_agent(
-    "fixed-action",
-    label="fixed action",
-    description="Always chooses the same action.",
-    colour="#123456",
-    config=FixedActionConfig,
-)
-def fixed_action(config, environment, seed):
-    return FixedAction(environment.num_tasks, config.action)
-"""
-
-BANDIT = """
-from dataclasses import dataclass
-
-import torch
-
-from gfucb.core.random import random_stream
-from gfucb.core.records import BanditRound
-from gfucb.runs import EnvironmentConfig, register_environment
-
-
-@dataclass(frozen=True)
-class StoresConfig(EnvironmentConfig):
-    name: str = "stores"
-    num_tasks: int = 4
-    num_products: int = 3
-    \"\"\"Products in each store.\"\"\"
-
-
-class Stores:
-    def __init__(self, config, seed):
-        self.num_tasks, self.num_products, self.seed = config.num_tasks, config.num_products, seed
-        generator = random_stream(seed, "weights")
-        self.weights = torch.rand(self.num_tasks, 2, generator=generator, dtype=torch.float64)
-
-    def round(self, round_index):
-        generator = random_stream(self.seed, "round", round_index)
-        sizes = (self.num_tasks, self.num_products, 2)
-        products = torch.rand(sizes, generator=generator, dtype=torch.float64)
-        noise = 0.1 * torch.randn(self.num_tasks, generator=generator, dtype=torch.float64)
-        means = (products * self.weights[:, None]).sum(-1) / 2
-        return BanditRound(products, means, noise, true_features=products)
-
-    def describe(self):
-        return {"products": self.num_products}
-
-
-@register_environment("stores", label="Stores", description="Products.", config=StoresConfig)
-def stores(config, seed):
-    return Stores(config, seed)
-"""
-
-EPISODIC = """
-from dataclasses import dataclass
-
-import numpy as np
-
-from gfucb.environments import tabular_mdps
-from gfucb.runs import EnvironmentConfig, register_environment
-
-
-@dataclass(frozen=True)
-class CorridorConfig(EnvironmentConfig):
-    name: str = "corridor"
-    num_tasks: int = 2
-    length: int = 3
-    \"\"\"Number of states.\"\"\"
-
-
-@register_environment("corridor", kind="episodic", config=CorridorConfig)
-def corridor(config, seed):
-    n = config.length
-    transitions, rewards = np.zeros((n, 2, n)), np.zeros((n, 2))
-    for state in range(n):
-        transitions[state, 0, max(state - 1, 0)] = 1
-        transitions[state, 1, min(state + 1, n - 1)] = 1
-    rewards[n - 1, 1] = 1.0
-    tasks = range(config.num_tasks)
-    return tabular_mdps(
-        [transitions for _ in tasks], [rewards for _ in tasks], horizon=n, seed=seed
-    )
-"""
-
-FIGURE = """
-from functools import partial
-
-from matplotlib.figure import Figure
-
-from gfucb.paper import Job, Reproduction, Verdict, register_reproduction
-
-
-def squares(seed):
-    return [{"seed": seed, "x": x, "y": x**2} for x in range(3)]
-
-
-def jobs(options):
-    return [Job(f"seed={seed}", partial(squares, seed)) for seed in options.seeds or (0, 1)]
-
-
-def figure(rows):
-    drawn = Figure()
-    drawn.add_subplot().plot(rows["x"], rows["y"], "o")
-    return drawn
-
-
-def verdicts(rows):
-    return [Verdict("y is x squared", "the largest y is 4", bool(rows["y"].max() == 4))]
-
-
-register_reproduction("squares", Reproduction("y = x^2", jobs, figure, verdicts))
-"""
 
 
 def gfucb_command(*words: object) -> str:
@@ -226,10 +38,9 @@ def gfucb_command(*words: object) -> str:
     return done.stdout
 
 
-def compared(tmp_path: Path, source: str, *words: object) -> pd.DataFrame:
+def compared(tmp_path: Path, plugin: Path, *words: object) -> pd.DataFrame:
     """Compare agents with a plugin; check table and figure; return the summary."""
-    plugin, out = tmp_path / "plugin.py", tmp_path / "runs"
-    plugin.write_text(source)
+    out = tmp_path / "runs"
     printed = gfucb_command("compare", "--plugin", plugin, "--out", out, *SMALL, *words)
     assert "Regret per task after 6 rounds" in printed
     assert (out / "regret.png").stat().st_size > 1000
@@ -260,13 +71,12 @@ def test_a_baseline_from_outside_with_settings_of_its_own(tmp_path):
     rows = pd.read_csv(tmp_path / "runs" / "fixed-action" / "seed=1" / "rows.csv")
     assert set(rows["action"]) == {2}
     assert '"alpha": 0.5' in (tmp_path / "runs/linucb/seed=1/config.json").read_text()
-    plugin = tmp_path / "plugin.py"
-    gfucb_command("report", tmp_path / "runs", "--plugin", plugin)
+    gfucb_command("report", tmp_path / "runs", "--plugin", BASELINE)
     page = (tmp_path / "runs" / "report.html").read_text()
     assert "fixed action" in page and "#123456" in page
-    assert "fixed-action" in gfucb_command("presets", "--plugin", plugin)
+    assert "fixed-action" in gfucb_command("presets", "--plugin", BASELINE)
     described = gfucb_command(
-        "run", "--plugin", plugin, "--agent.name", "fixed-action", "--out", "x", "--help"
+        "run", "--plugin", BASELINE, "--agent.name", "fixed-action", "--out", "x", "--help"
     )
     assert "--agent.action INT" in described and "always chosen" in described
 
@@ -289,9 +99,8 @@ def test_an_episodic_environment_from_outside(tmp_path):
 
 @pytest.mark.slow
 def test_a_figure_from_outside(tmp_path):
-    plugin, out = tmp_path / "my_figure.py", tmp_path / "out"
-    plugin.write_text(FIGURE)
-    words = ["--plugin", plugin, "--out", out, "--processes", "2"]
+    out = tmp_path / "out"
+    words = ["--plugin", FIGURE, "--out", out, "--processes", "2"]
     assert "y is x squared: holds" in gfucb_command("reproduce", "squares", *words)
     assert (out / "figure.png").stat().st_size > 1000
     assert len(pd.read_csv(out / "rows.csv")) == 6

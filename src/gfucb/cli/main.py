@@ -12,8 +12,8 @@ try:
     import tyro
     from rich.console import Console
 
-    from gfucb.cli.defaults import Choices
-    from gfucb.cli.paper import PageCommand, ReproduceCommand
+    from gfucb.cli.command_defaults import Choices
+    from gfucb.cli.reproduce import PageCommand, ReproduceCommand
     from gfucb.cli.runs import CompareCommand, ReportCommand, RunCommand
     from gfucb.cli.theory import AuditCommand, TheoryCommand
     from gfucb.cli.tools import BenchCommand, FetchCommand, PresetsCommand
@@ -86,7 +86,7 @@ DEFAULTS: dict[str, Callable[[list[str]], Command]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of `gfucb`."""
+    """Run the command that the arguments name."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help"):
         print(OVERVIEW, end="")

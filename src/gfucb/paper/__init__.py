@@ -3,7 +3,7 @@
 from gfucb.paper.common import Job, Options, Reproduction, Verdict
 from gfucb.paper.driver import reproduce
 from gfucb.paper.page import page_of
-from gfucb.paper.registry import PAPER, REPRODUCTIONS, register_reproduction
+from gfucb.paper.reproductions import PAPER, REPRODUCTIONS, register_reproduction
 
 __all__ = [
     "PAPER",

@@ -18,7 +18,7 @@ from gfucb.models.gradients import WeightSketch
 from gfucb.models.representations import normalise
 from gfucb.models.tangents import TangentStatistics
 from gfucb.paper.common import Options
-from gfucb.runs.agents.paper import paper_agent
+from gfucb.runs.agents.paper_procedure import paper_agent
 from gfucb.runs.loop import play_batched
 
 # The last quarter of scikit-learn's digits, by other writers, is the test set.

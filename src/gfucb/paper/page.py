@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from gfucb.paper.common import Reproduction
-from gfucb.paper.registry import REPRODUCTIONS
+from gfucb.paper.reproductions import REPRODUCTIONS
 from gfucb.runs.files import read_json
 
 INTRODUCTION = """\

@@ -7,11 +7,11 @@ result.figure()             # regret curves, a matplotlib Figure
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,8 @@ def compare(
         seeds: the seeds of environment and agent.
         num_rounds: T, the number of rounds or episodes.
         reference: the agent with which others are compared; by default gfucb, if it is there.
-        processes: 1 runs in this process. More need functions that can be pickled: those of a
-            module, not lambdas or functions of a notebook.
+        processes: 1 runs in this process. More need functions that another process can import:
+            those of a module, not lambdas or functions of a notebook.
         out: a directory for the runs. Finished runs are then kept and interrupted ones are
             resumed, as with `gfucb compare`; agents need `state` and `load_state`. Without it
             nothing is written.
@@ -113,7 +113,7 @@ def compare(
         for seed in _distinct(seeds)
     }
     if processes > 1:
-        _require_picklable(jobs)
+        _require_importable(jobs)
     if out is None:
         rows, seconds = _in_memory(jobs, processes)
     else:
@@ -168,10 +168,10 @@ def _agent_run(
     return AgentRun(agent, rows)
 
 
-def _require_picklable(jobs: Mapping[RunKey, Job]) -> None:
+def _require_importable(jobs: Mapping[RunKey, Job]) -> None:
     for (name, _), job in jobs.items():
         try:
-            pickle.dumps(job)
+            ForkingPickler.dumps(job)
         except Exception as error:
             raise InvalidInputError(
                 f"agent {name!r} or its environment cannot be sent to another process ({error}); "

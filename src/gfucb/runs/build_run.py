@@ -119,7 +119,7 @@ def with_settings(name: str, settings: AgentConfig) -> AgentConfig:
 
 
 def _require_type(config: Config, expected: type[Config], noun: str) -> None:
-    # Exactly this type: config.json has no place for the fields of a subclass.
+    # Exactly this type: `config_from` cannot restore the fields of a subclass.
     if type(config) is not expected:
         raise InvalidInputError(
             f"{noun} {config.name!r} needs settings of type {expected.__name__}, "

@@ -32,7 +32,7 @@ def is_plugin(module: str) -> bool:
 
 
 def _load(path: Path) -> None:
-    # A fixed name: pickled objects of the plugin are found under it in worker processes.
+    # A fixed name: worker processes find the functions and classes of the plugin under it.
     name = f"gfucb_plugin_{path.stem}"
     if _loaded.get(name, path) != path:
         raise InvalidInputError(

@@ -16,7 +16,7 @@ from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mn
 from gfucb.exploration import FineTuning
 from gfucb.paper.common import Job, Options
 from gfucb.paper.strided_run import StridedRun
-from gfucb.runs.agents.paper import paper_agent
+from gfucb.runs.agents.paper_procedure import paper_agent
 from gfucb.runs.build_run import make_agent
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.loop import play, play_batched

@@ -32,7 +32,7 @@ from gfucb.paper.logged_runs import (
     paper_fit,
     with_radius,
 )
-from gfucb.runs.agents.paper import paper_agent
+from gfucb.runs.agents.paper_procedure import paper_agent
 
 SEEDS = (0, 1, 2)
 NUM_TASKS = 10

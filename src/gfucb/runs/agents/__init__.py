@@ -4,12 +4,19 @@ Importing this package registers them.
 """
 
 from gfucb.runs.agents import (
-    components,
     episodic,
+    fits_and_selectors,
     gfucb,
-    neural_baselines,
-    paper,
+    neural_agents,
+    paper_procedure,
     simple_baselines,
 )
 
-__all__ = ["components", "episodic", "gfucb", "neural_baselines", "paper", "simple_baselines"]
+__all__ = [
+    "episodic",
+    "fits_and_selectors",
+    "gfucb",
+    "neural_agents",
+    "paper_procedure",
+    "simple_baselines",
+]
