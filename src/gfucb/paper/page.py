@@ -79,24 +79,24 @@ def _results(name: str, reproduction: Reproduction, results: Path, directory: Pa
     return [*parts, _provenance(name, read_json(results / "provenance.json"))]
 
 
-def _provenance(name: str, record: Mapping[str, Any]) -> str:
+def _provenance(name: str, content: Mapping[str, Any]) -> str:
     """The command, and the code and machines that computed the jobs."""
-    settings = record["settings"]
+    settings = content["settings"]
     flags = " --quick" if settings["quick"] else ""
     if settings["seeds"]:
         flags += " --seeds " + " ".join(map(str, settings["seeds"]))
-    entries = [_entry(entry) for entry in record["provenance"] if entry["jobs"]]
-    return f"*Computed by `gfucb reproduce {name}{flags}`: {'; '.join(dict.fromkeys(entries))}.*"
+    origins = [_origin(record) for record in content["provenance"] if record["jobs"]]
+    return f"*Computed by `gfucb reproduce {name}{flags}`: {'; '.join(dict.fromkeys(origins))}.*"
 
 
-def _entry(entry: Mapping[str, Any]) -> str:
-    commit = (entry["commit"] or "unknown")[:10]
-    changes = ", with uncommitted changes" if entry["uncommitted_changes"] else ""
-    versions = entry["versions"]
-    remark = f" ({entry['remark']})" if entry.get("remark") else ""
+def _origin(record: Mapping[str, Any]) -> str:
+    commit = (record["commit"] or "unknown")[:10]
+    changes = ", with uncommitted changes" if record["uncommitted_changes"] else ""
+    versions = record["versions"]
+    remark = f" ({record['remark']})" if record.get("remark") else ""
     return (
         f"commit {commit}{changes}, torch {versions['torch']}, numpy {versions['numpy']}, "
-        f"Python {entry['python']}, {entry['device']}{remark}"
+        f"Python {record['python']}, {record['device']}{remark}"
     )
 
 

@@ -137,24 +137,24 @@ class ResultsDirectory:
 
     def _restore_jobs(self, record: Mapping[str, Any]) -> None:
         """Create the run directories of finished jobs from rows.csv, all at once."""
-        rows = self._recorded_rows(record) if record["rows"] else []
-        by_job = {name: entry for entry in record["provenance"] for name in entry["jobs"]}
+        rows = self._rows_of(record) if record["rows"] else []
+        origins = {name: own for own in record["provenance"] for name in own["jobs"]}
         incomplete = self.path / "jobs.incomplete"
         shutil.rmtree(incomplete, ignore_errors=True)
         incomplete.mkdir()
         for name, count in record["rows"].items():
             own, rows = rows[:count], rows[count:]
-            if name in by_job:
-                directory, entry = incomplete / name, by_job[name]
+            if name in origins:
+                directory, origin = incomplete / name, origins[name]
                 directory.mkdir()
                 write_text(directory / "rows.csv", csv_text(own))
-                shared = {k: v for k, v in entry.items() if k not in ("jobs", "cpu_seconds")}
+                shared = {k: v for k, v in origin.items() if k not in ("jobs", "cpu_seconds")}
                 times = {"started": None, "finished": timestamp(), "cpu_seconds": None}
                 write_json(directory / "provenance.json", shared | times | {"restored": True})
                 write_json(directory / "config.json", self.job_settings(name))
         incomplete.rename(self.jobs)
 
-    def _recorded_rows(self, record: Mapping[str, Any]) -> list[dict[str, str]]:
+    def _rows_of(self, record: Mapping[str, Any]) -> list[dict[str, str]]:
         path = self.path / "rows.csv"
         try:
             rows = parse_csv(path.read_text())
@@ -218,8 +218,8 @@ def _is_record(value: Any) -> bool:
         and all(isinstance(value[key], dict) for key in ("settings", "rows", "under_way"))
         and isinstance(value["provenance"], list)
         and all(
-            isinstance(entry, dict) and isinstance(entry.get("jobs"), list)
-            for entry in value["provenance"]
+            isinstance(own, dict) and isinstance(own.get("jobs"), list)
+            for own in value["provenance"]
         )
     )
 

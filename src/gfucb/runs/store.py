@@ -146,8 +146,8 @@ class RunDirectory:
         RowWriter.truncate(self.path / "rows.csv", saved.num_rows)
         work.load_state(saved.state)
         provenance = read_provenance(self.path)
-        entry = current_provenance(device) | {"at": timestamp(), "after_rows": saved.num_rows}
-        provenance.setdefault("resumed", []).append(entry)
+        continued = current_provenance(device) | {"at": timestamp(), "after_rows": saved.num_rows}
+        provenance.setdefault("resumed", []).append(continued)
         write_json(self.path / "provenance.json", provenance)
         return saved
 
