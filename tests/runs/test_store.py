@@ -173,7 +173,7 @@ def test_a_truncated_checkpoint_is_an_error(tmp_path):
     interrupted.close()
     checkpoint = tmp_path / "run" / "checkpoint.safetensors"
     checkpoint.write_bytes(checkpoint.read_bytes()[:200])
-    with pytest.raises(SavedStateError, match="torn"):
+    with pytest.raises(SavedStateError, match="damaged"):
         finish(QUICK, tmp_path / "run")
 
 
