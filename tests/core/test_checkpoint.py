@@ -10,12 +10,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import gfucb
-from gfucb import GFUCB, ConstantRadius, FiniteClass, LastLayer, VariableProjection
-from gfucb.bandits import Grouped, neural_linear_ts, neural_ts, squarecb
+from gfucb import GFUCB, VariableProjection
 from gfucb.core.checkpoint import checksum_of, read_state, write_state
 from gfucb.core.errors import SavedStateError
-from gfucb.exploration import HeadSampling
-from gfucb.models import IdentityRepresentation
 
 QUICK = VariableProjection(steps=3)
 
@@ -144,121 +141,6 @@ def test_a_valid_checksum_does_not_excuse_nan(tmp_path):
     texts = {"agent": "GFUCB", "num_tasks": "3", **agent.settings()}
     write_state(tmp_path / "agent", state, texts)
     assert_refused(agent, tmp_path / "agent", "NaN in 'heads'")
-
-
-def test_an_agent_of_another_type_or_size_is_refused(tmp_path):
-    path = tmp_path / "agent"
-    gfucb.save(small_agent(num_tasks=4), path)
-    assert_refused(small_agent(), path, "its num_tasks is 4, this agent's is 3")
-    gfucb.save(gfucb.Uniform(3), path)
-    assert_refused(small_agent(), path, "its agent is Uniform, this agent's is GFUCB")
-
-
-def net(activation: nn.Module, width: int = 6) -> nn.Module:
-    return nn.Sequential(nn.Linear(5, width), activation)
-
-
-FIRST, SECOND = IdentityRepresentation(), lambda x: x.double() ** 2
-NETWORKS = [
-    ({"representation": net(nn.ReLU())}, {"representation": net(nn.Tanh())}, "representation"),
-    ({"representation": net(nn.ReLU())}, {"representation": net(nn.ReLU(), 7)}, "representation"),
-    ({"representation": net(nn.ReLU())}, {}, "representation"),
-    ({}, {"fit": VariableProjection(steps=4)}, "fit"),
-    ({"squared_radius": ConstantRadius(0.1)}, {"squared_radius": ConstantRadius(50)}, "radius"),
-    ({}, {"squared_radius": ConstantRadius(0.1)}, "squared_radius"),
-    ({}, {"action_selector": LastLayer(joint=False)}, "action_selector"),
-    ({"action_selector": HeadSampling(0)}, {"action_selector": HeadSampling(1)}, "seed"),
-    ({"ridge": 2.0}, {}, "its ridge is 2.0, this agent's is 1.0"),
-    ({"head_norm_bound": 9.0}, {}, "head_norm_bound"),
-    ({"value_range": (0, 2), "offset": 0.5}, {"offset": 0.5}, "squared_radius|value_range"),
-    ({"offset": 0.25}, {}, "its offset is 0.25"),
-    ({"refit_growth": 2.0}, {}, "refit_growth"),
-    ({"seed": 1}, {}, "its seed is 1"),
-]
-CLASSES = [
-    ([FIRST, SECOND], [SECOND, FIRST]),
-    ([FIRST, SECOND], [FIRST]),
-    ([FIRST, SECOND], [FIRST, lambda x: x.double() ** 3]),
-    ([lambda x: x.double()], [lambda x: 2 * x.double()]),
-]
-
-
-@pytest.mark.parametrize(("saved", "own", "message"), NETWORKS)
-def test_an_agent_with_other_settings_is_refused_by_name(saved, own, message, tmp_path):
-    gfucb.save(small_agent(**saved), tmp_path / "agent")
-    assert_refused(small_agent(**own), tmp_path / "agent", message)
-
-
-@pytest.mark.parametrize(("saved", "own"), CLASSES)
-def test_a_reordered_or_different_finite_class_is_refused(saved, own, tmp_path):
-    gfucb.save(trained(GFUCB(3, FiniteClass(saved))), tmp_path / "agent")
-    other = trained(GFUCB(3, FiniteClass(own)))
-    assert_refused(other, tmp_path / "agent", "its (representation|fit|refit_growth) is")
-
-
-def independent(epsilon: float = 0.1, second: float | None = None, seed: int = 0) -> Grouped:
-    """Two groups of epsilon-greedy agents; `second` is the epsilon of the second group."""
-    epsilons = iter([epsilon, epsilon if second is None else second])
-
-    def make(num_tasks: int, group_seed: int) -> gfucb.EpsilonGreedy:
-        inner = gfucb.linucb(num_tasks, seed=group_seed)
-        return gfucb.EpsilonGreedy(inner, epsilon=next(epsilons), seed=group_seed)
-
-    return Grouped(2, make, seed=seed)
-
-
-@pytest.mark.parametrize(
-    ("saved", "own", "message"),
-    [
-        (lambda: gfucb.linucb(3, alpha=0.1), lambda: gfucb.linucb(3, alpha=0.3), "squared_radius"),
-        (lambda: gfucb.Uniform(3, seed=1), lambda: gfucb.Uniform(3), "its seed is 1"),
-        (
-            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.2),
-            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), epsilon=0.3),
-            "its epsilon is 0.2, this agent's is 0.3",
-        ),
-        (
-            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), seed=1),
-            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3), seed=2),
-            "its seed is 1",
-        ),
-        (
-            lambda: gfucb.EpsilonGreedy(gfucb.Uniform(3)),
-            lambda: gfucb.EpsilonGreedy(gfucb.linucb(3)),
-            r"its inner agent is Uniform",
-        ),
-        (
-            lambda: gfucb.EpsilonGreedy(gfucb.linucb(3, alpha=0.1)),
-            lambda: gfucb.EpsilonGreedy(gfucb.linucb(3)),
-            r"its inner agent\.squared_radius",
-        ),
-        (lambda: independent(0.1, 0.5), lambda: independent(0.1), r"inner agent\.epsilon.*1: 0\.5"),
-        (lambda: independent(seed=1), lambda: independent(), "seed"),
-        (
-            lambda: neural_linear_ts(3, fit=QUICK, seed=1),
-            lambda: neural_linear_ts(3, fit=QUICK, seed=2),
-            "seed",
-        ),
-        (
-            lambda: neural_ts(3, fit=QUICK, seed=1),
-            lambda: neural_ts(3, fit=QUICK, seed=2),
-            "seed",
-        ),
-        (
-            lambda: squarecb(3, fit=QUICK, scale=1.0),
-            lambda: squarecb(3, fit=QUICK, scale=2.0),
-            "scale=1.0",
-        ),
-    ],
-)
-def test_baselines_with_other_settings_are_refused_by_name(saved, own, message, tmp_path):
-    gfucb.save(trained(saved()), tmp_path / "agent")
-    assert_refused(trained(own()), tmp_path / "agent", message)
-
-
-def test_the_initial_weights_of_a_network_are_no_setting(tmp_path):
-    gfucb.save(small_agent(representation=net(nn.ReLU())), tmp_path / "agent")
-    gfucb.restore(small_agent(representation=net(nn.ReLU())), tmp_path / "agent")
 
 
 class Tied(nn.Module):

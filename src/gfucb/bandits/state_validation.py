@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT, LARGEST_REWARD
+from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT
+from gfucb.core.validation.settings import LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 
 NAMES = (

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Transitions
-from gfucb.core.validation.arrays import LARGEST_INPUT, LARGEST_REWARD
+from gfucb.core.validation.arrays import LARGEST_INPUT
+from gfucb.core.validation.settings import LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.episodic.distinct_rows import DistinctRows, Floats, GrowingColumn, Integers
 from gfucb.models import HeadStatistics, MultitaskDataset

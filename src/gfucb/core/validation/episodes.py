@@ -14,7 +14,8 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Transitions
-from gfucb.core.validation.arrays import LARGEST_INPUT, LARGEST_REWARD, to_tensor
+from gfucb.core.validation.arrays import LARGEST_INPUT, to_tensor
+from gfucb.core.validation.settings import LARGEST_REWARD
 
 Floats = NDArray[np.float64]
 
