@@ -105,8 +105,11 @@ def test_presets_lists_presets_and_agents(capsys):
         (["compare", "--agents", "ucb1", "--out", "x"], "unknown agent 'ucb1'; the known ones"),
         (["run", "--agent.name", "ucb1", "--out", "x"], "unknown agent 'ucb1'"),
         (["run", "--num-rounds", "0", "--out", "x"], "num_rounds must be at least 1"),
-        (["run", "--environment.noise-scale", "-1", "--out", "x"], "noise_scale must be positive"),
-        (["run", "--agent.ridge", "0", "--out", "x"], "ridge must be positive"),
+        (
+            ["run", "--environment.noise-scale", "-1", "--out", "x"],
+            "noise_scale must be a finite number above 0",
+        ),
+        (["run", "--agent.ridge", "0", "--out", "x"], "ridge must be a finite number"),
         (
             ["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"],
             "no directory nowhere",

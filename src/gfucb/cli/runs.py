@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +56,7 @@ class RunCommand:
         regret = 0.0
         with progress(console, config.agent.name, config.num_rounds) as advance:
             for row in run(config, self.out, data_dir=self.data_dir):
-                regret = float(row["cumulative_regret"])
+                regret = float(row.get("cumulative_regret", math.nan))
                 advance(int(row["round"]))
         is_episodic = ENVIRONMENTS[self.environment.name].kind == "episodic"
         console.print(

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from gfucb.core.errors import RunDirectoryError, lookup
+from gfucb.core.errors import InvalidInputError, RunDirectoryError, lookup
 from gfucb.runs.registry import agent_label
 from gfucb.runs.store import read_config, read_provenance, read_rows
 
@@ -90,6 +90,11 @@ def summarise_rows(
         reference: the agent others are compared with; by default GFUCB, if it is there. The
             table has its name in `attrs["reference"]`.
     """
+    if "cumulative_regret" not in rows.columns:
+        raise InvalidInputError(
+            "these rows have no regret, because the environment has no optimal values; the rows "
+            "have rewards, but agents cannot be compared by regret"
+        )
     reference = reference or reference_among(rows["agent"].unique())
     final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
     if reference is not None:
