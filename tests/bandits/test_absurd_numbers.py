@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 HANGS = """
 import torch, gfucb
 from gfucb.models import FiniteClass, IdentityRepresentation
@@ -25,6 +27,7 @@ except gfucb.InvalidInputError as error:
 """
 
 
+@pytest.mark.slow
 def test_decisions_on_absurd_numbers_end_with_a_message():
     """Each of these made `decide` loop for ever; a separate process can be stopped."""
     run = subprocess.run(

@@ -88,6 +88,7 @@ def test_greedy_replicas_have_no_bonus():
     torch.testing.assert_close(decision.optimistic_values, estimates)
 
 
+@pytest.mark.slow
 def test_only_a_replica_whose_environment_has_changed_is_refitted_early():
     def agents() -> list[GFUCB]:
         # Fits at 4, 8, .. 256 samples; the next would be at 512, round 128.

@@ -262,6 +262,7 @@ def test_sharing_a_linear_representation_has_less_regret_than_separate_learning(
     assert regret(agent, environment, 100) < 0.75 * regret(gfucb.linucb(20), environment, 100)
 
 
+@pytest.mark.slow
 def test_the_corrected_radius_contains_the_true_function_in_every_round():
     """Coverage over 40 runs of 25 rounds; the radius guarantees 95% of the runs.
 

@@ -85,6 +85,7 @@ def test_a_truncated_file_is_refused(tmp_path, kept):
     assert_refused(small_agent(), path, "damaged")
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_refused(tmp_path):
     """Each bit of the header and every third bit of the numbers, one at a time."""
     path = tmp_path / "state"

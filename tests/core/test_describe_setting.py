@@ -115,6 +115,7 @@ def test_an_object_with_a_fingerprint_describes_itself():
     assert describe_setting(Known()) == "known 7"
 
 
+@pytest.mark.slow
 def test_descriptions_are_the_same_in_another_process():
     program = (
         "import gfucb; from gfucb.core.settings import describe_setting; from torch import nn;"
