@@ -7,6 +7,7 @@ import pytest
 from gfucb.checks import check_bandit_agent
 from gfucb.core.errors import InvalidInputError, UnknownNameError
 from gfucb.estimation import AdamFit, VariableProjection
+from gfucb.exploration import Certified, GradientBonus, LastLayer, Linearised
 from gfucb.runs import (
     AGENTS,
     ENVIRONMENTS,
@@ -97,12 +98,19 @@ def test_the_corrected_radius_is_available_where_it_can_be_computed():
         make_agent(config, make_environment(IMAGES, 0), 0)
 
 
-@pytest.mark.parametrize("name", ["last-layer", "linearised", "certified", "gradient"])
-def test_action_selectors_are_chosen_by_name(name):
+@pytest.mark.parametrize(
+    ("name", "selector"),
+    [
+        ("last-layer", LastLayer()),
+        ("linearised", Linearised(weight_ridge=3.0)),
+        ("certified", Certified(weight_ridge=3.0)),
+        ("gradient", GradientBonus(weight_ridge=3.0)),
+    ],
+)
+def test_action_selectors_are_chosen_by_name(name, selector):
     config = BanditAgentConfig(action_selector=name, weight_ridge=3.0)
     agent = make_agent(config, make_environment(IMAGES, 0), 0)
-    assert type(agent.action_selector).__name__.lower() == name.replace("-", "")
-    assert getattr(agent.action_selector, "weight_ridge", 3.0) == 3.0
+    assert agent.action_selector == selector
 
 
 def test_fits_are_chosen_by_name():

@@ -72,6 +72,7 @@ def test_resumed_equals_uninterrupted_byte_for_byte(tmp_path, agent, stop_after)
     assert finish(config, tmp_path / "parts") == whole
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
     agent = EpisodicAgentConfig(
         representation="network", share_stages=True, next_targets=2, fit_steps=5
@@ -96,6 +97,7 @@ def test_two_environments_with_one_seed_have_the_same_draws():
     assert starts == [again.episode(index).first_states.tolist() for index in range(1, 6)]
 
 
+@pytest.mark.slow
 def test_compare_and_report_show_optimism_violations(tmp_path, capsys):
     out = str(tmp_path / "runs")
     words = ["compare", "--preset", "lock", "--out", out, "--environment.horizon", "3"]

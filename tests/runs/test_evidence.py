@@ -23,6 +23,9 @@ from gfucb.runs.plots import action_sets_figure, late_regret, paired_regrets, re
 from gfucb.runs.report import report_page, write_report
 from gfucb.runs.summary import half_width
 
+# The comparison that most of these tests use takes some seconds.
+pytestmark = pytest.mark.slow
+
 AGENTS = ("gfucb", "multitask-greedy", "linucb", "uniform")
 SMALL = Comparison(
     ImageBanditConfig(num_tasks=3, num_actions=4),
