@@ -1,4 +1,4 @@
-"""What all checks share: the error, and copies of values that must not change."""
+"""What all checks share: the error, and snapshots of values that must not change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def require(condition: bool, otherwise: str) -> None:
 
 
 def cloned(tensors: Tensors) -> dict[str, Tensor]:
-    """Copies of named tensors."""
+    """Snapshots of named tensors."""
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
@@ -72,7 +72,7 @@ def require_numbers(row: Mapping[str, Any]) -> None:
 
 
 def tensors_of_function(function: MultiheadFunction) -> dict[str, Tensor]:
-    """Copies of the heads and, for a network or a matrix, of the representation."""
+    """Snapshots of the heads and, for a network or a matrix, of the representation."""
     return {"heads": function.heads.detach().clone()} | _weights(function.representation)
 
 
@@ -86,7 +86,7 @@ def _weights(representation: Representation) -> dict[str, Tensor]:
 
 
 def tensors_of_data(data: MultitaskDataset) -> dict[str, Tensor]:
-    """Copies of the samples."""
+    """A snapshot of the samples."""
     return cloned({"inputs": data.inputs, "tasks": data.tasks, "targets": data.targets})
 
 

@@ -56,7 +56,7 @@ class AdamFit(LeastSquares):
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> MultiheadFunction:
-        """Train copies of the start's module and heads."""
+        """Train a copy of the start's module and heads."""
         representation = trainable_copy(start)
         if len(data):
             heads = start.heads.clone().requires_grad_()

@@ -2,7 +2,7 @@
 
 The paper minimises  -sum_i f_i(A_i) + lambda max(0, |f - fit|^2_data - B_t)  by SGD. As printed,
 SGD leaves the set, because the curvature of the penalty grows with the data and the learning rate
-does not. With the mean in place of the sum the constraint never binds. The measurements are in
+does not. With the mean instead of the sum the constraint never binds. The measurements are in
 `docs/explanation/algorithm.md`. `FineTuning.stable()` is the smallest change that stays in the set.
 """
 
@@ -167,7 +167,7 @@ class _Search:
         _replace_where(~self.is_finite, self.iterate.weights, self.last_finite)
 
     def _evaluate(self) -> tuple[Tensor, Tensor]:
-        """Value and distance of the iterate, which is recorded if it is the best so far."""
+        """Value and distance of the iterate, which is stored if it is the best so far."""
         value, distance = self.iterate.value_and_distance()
         radius = self.confidence_set.squared_radius
         # The literal presets can diverge. The violation of the last finite iterate reports it.

@@ -25,7 +25,7 @@ class InverseGap(ActionSelector):
     where K is the number of available actions, gap_a the predicted gap to the best action
     divided by the width of the value range, and t - 1 the number of samples of the task. Foster
     and Rakhlin set gamma = sqrt(K T / regression regret) for a known horizon T. The schedule
-    sqrt(t) is for an unknown horizon, and `scale` takes the place of the regression regret. Each
+    sqrt(t) is for an unknown horizon, and `scale` replaces the regression regret. Each
     row is drawn independently. The selector uses the fit only: no widths and no radius. Cost:
     that of `Greedy`. Guarantee (theirs): regret O(sqrt(K T * regression regret)).
 

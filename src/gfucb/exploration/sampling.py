@@ -21,7 +21,7 @@ class HeadSampling(ActionSelector):
         w_i  ~  N( center_i, squared_radius * V_i^-1 ),   V_i = Phi_i^T Phi_i + ridge I
 
     The selector acts greedily on the sampled heads, and draws a new sample after each reward.
-    The squared radius takes the place of the noise variance, which Riquelme et al. estimate as
+    The squared radius replaces the noise variance, which Riquelme et al. estimate as
     well. Like `LastLayer`, it ignores the uncertainty of the representation. A sample can lie
     outside the confidence set; `Selection.squared_distance` is its distance. Cost: M solves of
     size k, independent of the number of samples.
