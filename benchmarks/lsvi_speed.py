@@ -20,9 +20,9 @@ import torch
 
 import gfucb
 from gfucb.environments import TabularMDPs, tabular_mdps
-from gfucb.runs.files import json_text, write_json
 from gfucb.runs.loop import play
 from gfucb.runs.provenance import current_provenance
+from gfucb.runs.text_files import json_text, write_json
 
 STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 1.0
 

@@ -23,11 +23,11 @@ import torch
 from numpy.typing import NDArray
 
 from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig
-from gfucb.runs.files import read_json, write_json, write_text
 from gfucb.runs.provenance import current_provenance
 from gfucb.runs.single import run_to_end
 from gfucb.runs.store import RunDirectory, read_provenance, read_rows
 from gfucb.runs.summary import half_width, interval
+from gfucb.runs.text_files import read_json, write_json, write_text
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "runs" / "neural_baselines"

@@ -23,11 +23,11 @@ import gfucb
 from gfucb.bandits import Grouped
 from gfucb.core.protocols import BanditAgent, BanditEnvironment
 from gfucb.runs import ImageBanditConfig
-from gfucb.runs.files import read_json, write_json
 from gfucb.runs.loop import play
 from gfucb.runs.pool import run_in_processes
 from gfucb.runs.provenance import current_provenance
 from gfucb.runs.sources import AgentLike, agent_sources, environment_source
+from gfucb.runs.text_files import read_json, write_json
 
 HERE = Path(__file__).parent
 ROWS, PROVENANCE = HERE / "regret.csv", HERE / "regret.json"

@@ -28,9 +28,9 @@ from gfucb.environments import ImageBandit, load_digits
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, features_of
 from gfucb.models.gradients import WeightSketch
-from gfucb.runs.files import write_json
 from gfucb.runs.loop import play
 from gfucb.runs.provenance import current_provenance
+from gfucb.runs.text_files import write_json
 
 OUT = Path(__file__).with_suffix(".json")
 TASKS, TIMES, FRESH = 10, (20, 60, 200), 20

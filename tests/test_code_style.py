@@ -33,7 +33,6 @@ FORBIDDEN = re.compile(rf"(?<![A-Za-z])(?:{PRIVATE_WORDS}|by lot)(?![A-Za-z])", 
 ALLOWED: list[tuple[str, str, str]] = [
     ("src/gfucb/runs", "entry|entries", "a registry has entries"),
     ("src/gfucb/cli", "entry|entries", "a registry has entries"),
-    ("src/gfucb/paper", "entry|entries", "a provenance record has entries"),
     ("src/gfucb", "in place", "torch's term for an operation that writes to its input"),
 ]
 

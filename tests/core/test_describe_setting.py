@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import gfucb
-from gfucb.core.settings import describe_setting, find_difference
+from gfucb.core.setting_descriptions import describe_setting, find_difference
 from gfucb.models.nn.seeded_layers import SeededDropout
 
 
@@ -118,7 +118,8 @@ def test_an_object_with_a_fingerprint_describes_itself():
 @pytest.mark.slow
 def test_descriptions_are_the_same_in_another_process():
     program = (
-        "import gfucb; from gfucb.core.settings import describe_setting; from torch import nn;"
+        "import gfucb; from torch import nn;"
+        "from gfucb.core.setting_descriptions import describe_setting;"
         "print(describe_setting({'a': {'x', 'y', 'z'}, 'b': lambda x: {'p', x}, "
         "'c': gfucb.VariableProjection(), 'd': nn.Linear(2, 3)}))"
     )

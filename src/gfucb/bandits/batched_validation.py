@@ -12,7 +12,7 @@ from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BatchedActionSelector
 from gfucb.core.records import ActionSets, BatchedDecision
-from gfucb.core.settings import find_difference
+from gfucb.core.setting_descriptions import find_difference
 from gfucb.core.validation.arrays import require_in_range, require_real, to_tensor
 from gfucb.core.validation.bandits import (
     validate_action_sets,

@@ -13,7 +13,7 @@ from gfucb.core.protocols import (
     SquaredRadius,
 )
 from gfucb.core.records import ActionSets, Decision, Prediction, Row, Selection
-from gfucb.core.settings import describe_setting
+from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     gradients_allowed,

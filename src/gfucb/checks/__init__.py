@@ -6,8 +6,8 @@ Each check takes an implementation, or a function that builds it, and raises a `
 states the property that does not hold. All shipped implementations pass.
 """
 
+from gfucb.checks.assertions import CheckError
 from gfucb.checks.bandits import check_bandit_agent, check_bandit_environment
-from gfucb.checks.common import CheckError
 from gfucb.checks.episodic_agents import check_episodic_agent
 from gfucb.checks.episodic_environments import check_episodic_environment
 from gfucb.checks.estimation import check_fit, check_squared_radius

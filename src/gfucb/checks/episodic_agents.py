@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from gfucb.checks.common import (
+from gfucb.checks.assertions import (
     cloned,
     is_equal,
     learned_state,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gfucb.checks.common import CheckError, is_equal, require, uniform
+from gfucb.checks.assertions import CheckError, is_equal, require, uniform
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Episode, EpisodicEnvironment
 from gfucb.core.records import Outcome

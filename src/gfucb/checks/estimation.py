@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from gfucb.checks.common import (
+from gfucb.checks.assertions import (
     is_equal,
     require,
     tensors_of_data,

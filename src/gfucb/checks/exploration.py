@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from gfucb.checks.common import (
+from gfucb.checks.assertions import (
     is_equal,
     require,
     tensors_of_data,

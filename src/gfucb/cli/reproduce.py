@@ -14,8 +14,8 @@ from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import progress
 from gfucb.core.errors import InvalidInputError
 from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of, reproduce
-from gfucb.runs.files import write_text
 from gfucb.runs.plugins import load_plugins
+from gfucb.runs.text_files import write_text
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from gfucb.cli.terminal import progress, summary_table
 from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, run_comparison
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
-from gfucb.runs.files import write_text
 from gfucb.runs.plots import regret_curves, save
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ENVIRONMENTS, agent_label
 from gfucb.runs.report import write_report
 from gfucb.runs.single import run
 from gfucb.runs.summary import load_rows, summarise
+from gfucb.runs.text_files import write_text
 
 
 @dataclass(frozen=True)

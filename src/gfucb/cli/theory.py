@@ -14,9 +14,9 @@ from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import audit_table, bounds_table_view
 from gfucb.core.errors import RunDirectoryError
 from gfucb.runs.audit import Coverage, audit_run
-from gfucb.runs.files import write_json
 from gfucb.runs.store import read_config
 from gfucb.runs.summary import find_runs
+from gfucb.runs.text_files import write_json
 from gfucb.theory.bounds_table import TheoryProblem, evaluate_bounds
 
 

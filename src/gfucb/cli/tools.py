@@ -18,9 +18,9 @@ from gfucb.environments import fetch_mnist
 from gfucb.environments.images import DATA_DIR_VARIABLE
 from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
 from gfucb.runs.benchmarks import MEASURES, measure
-from gfucb.runs.files import write_json
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, AgentEntry, Kind
+from gfucb.runs.text_files import write_json
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from torch import Tensor
 from gfucb.core.errors import GFUCBError, SavedStateError
 from gfucb.core.files import atomic_write
 from gfucb.core.protocols import BanditAgent, EpisodicAgent
-from gfucb.core.settings import find_difference
+from gfucb.core.setting_descriptions import find_difference
 from gfucb.core.validation.settings import validate_methods
 
 FORMAT = "gfucb state 2"

@@ -11,7 +11,7 @@ from gfucb.core.nested import below, nested_settings, with_prefix
 from gfucb.core.protocols import EpisodicAgent, RepresentationClass
 from gfucb.core.random import random_actions, random_stream
 from gfucb.core.records import ActionSets, Decision, Row
-from gfucb.core.settings import describe_setting
+from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.settings import (

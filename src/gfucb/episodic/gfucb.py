@@ -16,7 +16,7 @@ from gfucb.core.protocols import (
     SquaredRadius,
 )
 from gfucb.core.records import ActionSets, Decision, Row
-from gfucb.core.settings import describe_setting
+from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
 from gfucb.core.validation.episodes import validate_stage

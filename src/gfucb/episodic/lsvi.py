@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Row
-from gfucb.core.settings import describe_setting
+from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.episodes import validate_candidates, validate_stage
 from gfucb.core.validation.settings import (

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gfucb.core.protocols import Backup, SquaredRadius
 from gfucb.core.random import random_stream
-from gfucb.core.settings import describe_setting
+from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.settings import validate_component, validate_number, validate_seed
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import Floats

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of
 from gfucb.core.protocols import Representation, RepresentationClass
-from gfucb.core.settings import describe_module
+from gfucb.core.setting_descriptions import describe_module
 from gfucb.core.validation.settings import validate_count
 from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.fingerprints import digest_of

@@ -14,9 +14,9 @@ from pathlib import Path
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.paper.common import Options, Reproduction, Verdict
 from gfucb.paper.results_directory import Gathered, ResultsDirectory
-from gfucb.runs.files import write_json, write_text
 from gfucb.runs.jobs import Progress, run_jobs
 from gfucb.runs.plots import save
+from gfucb.runs.text_files import write_json, write_text
 
 
 def reproduce(

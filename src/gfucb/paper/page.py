@@ -11,7 +11,7 @@ import pandas as pd
 
 from gfucb.paper.common import Reproduction
 from gfucb.paper.reproductions import REPRODUCTIONS
-from gfucb.runs.files import read_json
+from gfucb.runs.text_files import read_json
 
 INTRODUCTION = """\
 # Reproduction of the paper's experiments

@@ -26,7 +26,6 @@ from filelock import FileLock
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.files import is_temporary
-from gfucb.runs.files import as_json, csv_text, parse_csv, write_json, write_text
 from gfucb.runs.provenance import timestamp
 from gfucb.runs.store import (
     LOCK,
@@ -36,6 +35,7 @@ from gfucb.runs.store import (
     read_rows,
     saved_rows,
 )
+from gfucb.runs.text_files import as_json, csv_text, parse_csv, write_json, write_text
 
 # Paths and devices are no part of the settings: jobs computed on several machines add up, and
 # provenance.json says which machine computed which.

@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.core.records import Row
-from gfucb.runs.files import write_text
 from gfucb.runs.jobs import Job, run_jobs
 from gfucb.runs.loop import play
 from gfucb.runs.plots import regret_curves, save
@@ -33,6 +32,7 @@ from gfucb.runs.sources import (
     environment_source,
 )
 from gfucb.runs.summary import load_rows, load_seconds, presentable, summarise_rows
+from gfucb.runs.text_files import write_text
 from gfucb.runs.work import AgentRun
 
 RunKey = tuple[str, int]  # agent, seed

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from gfucb.core.errors import GFUCBError
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.runs.build_run import make_environment
-from gfucb.runs.files import write_text
 from gfucb.runs.plots import (
     action_sets_figure,
     late_regret,
@@ -26,6 +25,7 @@ from gfucb.runs.plots import (
 from gfucb.runs.registry import AGENTS, ENVIRONMENTS, agent_colours, agent_label
 from gfucb.runs.store import read_config, read_provenance
 from gfucb.runs.summary import find_runs, load_rows, presentable, reference_among, summarise
+from gfucb.runs.text_files import write_text
 
 # The page has a card for each of these, and a sentence that compares GFUCB with each rival.
 CARDS = ("gfucb", "gfucb-mdp", "multitask-greedy", "linucb", "oracle-ucb", "uniform")

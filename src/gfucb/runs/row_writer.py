@@ -10,7 +10,7 @@ from typing import Self
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.records import Row
-from gfucb.runs.files import csv_text, read_csv, write_text
+from gfucb.runs.text_files import csv_text, read_csv, write_text
 
 
 class RowWriter:

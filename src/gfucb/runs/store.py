@@ -26,9 +26,9 @@ from gfucb.core.checkpoint import read_state, write_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError
 from gfucb.core.files import is_temporary
 from gfucb.core.records import Row
-from gfucb.runs.files import as_json, read_csv, read_json, write_json
 from gfucb.runs.provenance import current_provenance, timestamp
 from gfucb.runs.row_writer import RowWriter
+from gfucb.runs.text_files import as_json, read_csv, read_json, write_json
 from gfucb.runs.work import Work, WorkState, number
 
 # A checkpoint follows a row unless checkpoints would take more than this share of the time.

@@ -7,7 +7,9 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from matplotlib.image import AxesImage
+from numpy.typing import NDArray
 
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.paper.fig3.analysis import NETWORKS, values_by_seed
@@ -26,8 +28,8 @@ def figure(rows: pd.DataFrame) -> Figure:
     """
     with rc_context(STYLE):
         drawn = Figure(figsize=(10.4, 5.7))
-        left = drawn.add_gridspec(2, 2, left=0.145, right=0.61, **MARGINS, wspace=0.2).subplots()
-        right = drawn.add_gridspec(2, 2, left=0.665, right=0.99, **MARGINS, wspace=0.27).subplots()
+        left = _axes(drawn.add_gridspec(2, 2, left=0.145, right=0.61, **MARGINS, wspace=0.2))
+        right = _axes(drawn.add_gridspec(2, 2, left=0.665, right=0.99, **MARGINS, wspace=0.27))
         kernels = []
         for line, (network, label) in zip(left, NETWORKS.items(), strict=True):
             for axes, setting in zip(line, COLOURS, strict=True):
@@ -85,3 +87,8 @@ def _draw_values(axes: Axes, rows: pd.DataFrame, quantity: str, network: str) ->
     axes.set_xticks([0, 1], ["single", "M = 10"])
     axes.set(xlim=(-0.4, 1.75), ylim=(-0.04, 1.04))
     axes.grid(visible=False, axis="x")
+
+
+def _axes(grid: GridSpec) -> NDArray[np.object_]:
+    """The axes of a grid of several rows and columns."""
+    return np.asarray(grid.subplots())
