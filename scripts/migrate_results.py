@@ -137,13 +137,18 @@ def migrate(path: Path, convert: Callable[[dict[str, Any]], dict[str, Any]]) -> 
     return True
 
 
+CONVERSIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "results/*/provenance.json": convert_record,
+    "benchmarks/*.json": convert_benchmark,
+}
+
+
 def main(directories: list[str]) -> None:
     """Convert all files below the directories."""
     for root in [Path(name) for name in directories] or [ROOT]:
-        files = [(path, convert_record) for path in sorted(root.glob("results/*/provenance.json"))]
-        files += [(path, convert_benchmark) for path in sorted(root.glob("benchmarks/*.json"))]
-        for path, convert in files:
-            print("converted" if migrate(path, convert) else "unchanged", path)
+        for pattern, convert in CONVERSIONS.items():
+            for path in sorted(root.glob(pattern)):
+                print("converted" if migrate(path, convert) else "unchanged", path)
 
 
 if __name__ == "__main__":
