@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 import torch
 
@@ -57,3 +59,22 @@ class FiniteCase:
 @pytest.fixture
 def finite_case() -> type[FiniteCase]:
     return FiniteCase
+
+
+@pytest.fixture
+def restored_registries() -> Iterator[Callable[[], None]]:
+    """Forget what a test registers, at its end or when the test calls the fixture."""
+    from gfucb.paper import REPRODUCTIONS
+    from gfucb.runs import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, PRESETS, plugins
+
+    registries = (AGENTS, ENVIRONMENTS, FITS, ACTION_SELECTORS, PRESETS, REPRODUCTIONS)
+    tables = [table for r in registries for table in (r._entries, r._origins)] + [plugins._loaded]
+    before = [dict(table) for table in tables]
+
+    def restore() -> None:
+        for table, content in zip(tables, before, strict=True):
+            table.clear()
+            table.update(content)
+
+    yield restore
+    restore()

@@ -11,8 +11,7 @@ import pytest
 
 import gfucb
 from gfucb.cli.main import main, parse
-from gfucb.paper import REPRODUCTIONS
-from gfucb.runs import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, PRESETS, plugins
+from gfucb.runs import AGENTS, ENVIRONMENTS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gfucb"
@@ -56,13 +55,8 @@ def write_named_files(path: Path, directory: Path) -> None:
             (directory / name.group(1)).write_text(block)
 
 
-@pytest.fixture(autouse=True)
-def restored_registries(monkeypatch):
-    """Forget what a document registers: its code also runs as a plugin of its commands."""
-    for registry in (AGENTS, ENVIRONMENTS, FITS, ACTION_SELECTORS, PRESETS, REPRODUCTIONS):
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-        monkeypatch.setattr(registry, "_origins", dict(registry._origins))
-    monkeypatch.setattr(plugins, "_loaded", dict(plugins._loaded))
+# The code of a document also runs as a plugin of its commands.
+pytestmark = pytest.mark.usefixtures("restored_registries")
 
 
 def params(paths, slow=frozenset()):

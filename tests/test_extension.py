@@ -1,7 +1,8 @@
 """Every kind of component can be added from outside the package, by one file and one decorator.
 
-The files in tests/plugins are those that a user would write. The command line runs in processes of
-its own, as it does for a user, and with two workers: these must import the plugin too.
+The files in tests/plugins are those that a user would write. One test runs the command line in a
+process of its own, as a user does, and two use worker processes, which must import the plugin too.
+The others run it in this process, with registries that are restored afterwards.
 """
 
 import subprocess
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 import gfucb
+from gfucb.cli.main import main
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.environments import linear_bandit
 from gfucb.runs import AGENTS, BanditAgentConfig, FiniteBanditConfig
@@ -24,10 +26,22 @@ BASELINE = PLUGINS / "fixed_action.py"
 BANDIT = PLUGINS / "stores.py"
 EPISODIC = PLUGINS / "corridor.py"
 FIGURE = PLUGINS / "squares.py"
-SMALL = ["--seeds", "0", "1", "--num-rounds", "6", "--processes", "2"]
+SMALL = ["--seeds", "0", "1", "--num-rounds", "6", "--processes", "1"]
+pytestmark = pytest.mark.usefixtures("restored_registries")
 
 
-def gfucb_command(*words: object) -> str:
+@pytest.fixture
+def gfucb_command(capsys):
+    """Run the command line in this process; return what it prints."""
+
+    def run(*words: object) -> str:
+        main([str(word) for word in words])
+        return capsys.readouterr().out
+
+    return run
+
+
+def command_in_own_process(*words: object) -> str:
     """Run the command line in a process of its own; return what it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "gfucb.cli.main", *map(str, words)],
@@ -39,35 +53,48 @@ def gfucb_command(*words: object) -> str:
     return done.stdout
 
 
-def compared(tmp_path: Path, plugin: Path, *words: object) -> pd.DataFrame:
+def compared(command, tmp_path: Path, plugin: Path, *words: object) -> pd.DataFrame:
     """Compare agents with a plugin; check table and figure; return the summary."""
     out = tmp_path / "runs"
-    printed = gfucb_command("compare", "--plugin", plugin, "--out", out, *SMALL, *words)
+    printed = command("compare", "--plugin", plugin, "--out", out, *SMALL, *words)
     assert "Regret per task after 6 rounds" in printed
     assert (out / "regret.png").stat().st_size > 1000
     return pd.read_csv(out / "summary.csv").set_index("agent")
 
 
 @pytest.mark.slow
-def test_an_action_selector_from_outside(tmp_path):
+def test_an_action_selector_from_outside(gfucb_command, tmp_path):
     finite = ["--preset", "finite", "--agents", "gfucb", "uniform"]
-    table = compared(tmp_path, SELECTOR, *finite, "--agent.action-selector", "half-bonus")
+    table = compared(
+        gfucb_command, tmp_path, SELECTOR, *finite, "--agent.action-selector", "half-bonus"
+    )
     assert set(table.index) == {"gfucb", "uniform"}
     config = (tmp_path / "runs" / "gfucb" / "seed=0" / "config.json").read_text()
     assert '"action_selector": "half-bonus"' in config
 
 
 @pytest.mark.slow
-def test_a_fit_from_outside(tmp_path):
+def test_a_fit_from_outside(gfucb_command, tmp_path):
     words = ["--agents", "gfucb", "uniform", "--environment.num-tasks", "3"]
-    table = compared(tmp_path, FIT, "--preset", "demo", *words, "--agent.fit", "heads-only")
+    table = compared(
+        gfucb_command, tmp_path, FIT, "--preset", "demo", *words, "--agent.fit", "heads-only"
+    )
     assert table.loc["gfucb", "regret"] > 0
 
 
 @pytest.mark.slow
-def test_a_baseline_from_outside_with_settings_of_its_own(tmp_path):
+def test_a_baseline_from_outside_with_settings_of_its_own(gfucb_command, tmp_path, capsys):
     words = ["--preset", "finite", "--agents", "fixed-action", "linucb", "--agent.action", "2"]
-    table = compared(tmp_path, BASELINE, *words, "--agent.alpha", "0.5")
+    table = compared(
+        command_in_own_process,
+        tmp_path,
+        BASELINE,
+        *words,
+        "--processes",
+        "2",
+        "--agent.alpha",
+        "0.5",
+    )
     assert set(table.index) == {"fixed-action", "linucb"}
     rows = pd.read_csv(tmp_path / "runs" / "fixed-action" / "seed=1" / "rows.csv")
     assert set(rows["action"]) == {2}
@@ -76,30 +103,35 @@ def test_a_baseline_from_outside_with_settings_of_its_own(tmp_path):
     page = (tmp_path / "runs" / "report.html").read_text()
     assert "fixed action" in page and "#123456" in page
     assert "fixed-action" in gfucb_command("presets", "--plugin", BASELINE)
-    described = gfucb_command(
-        "run", "--plugin", BASELINE, "--agent.name", "fixed-action", "--out", "x", "--help"
-    )
+    with pytest.raises(SystemExit):
+        gfucb_command("run", "--plugin", BASELINE, "--agent.name", "fixed-action", "--help")
+    described = capsys.readouterr().out
     assert "--agent.action INT" in described and "always chosen" in described
 
 
 @pytest.mark.slow
-def test_a_bandit_environment_from_outside(tmp_path):
+def test_a_bandit_environment_from_outside(gfucb_command, restored_registries, tmp_path):
     words = ["--environment.name", "stores", "--environment.num-products", "4"]
-    table = compared(tmp_path, BANDIT, *words, "--agents", "gfucb", "linucb", "oracle-ucb")
+    table = compared(
+        gfucb_command, tmp_path, BANDIT, *words, "--agents", "gfucb", "linucb", "oracle-ucb"
+    )
     assert len(table) == 3 and (table["seeds"] == 2).all()
+    restored_registries()
     gfucb_command("report", tmp_path / "runs")  # also without the plugin
     assert "stores: 4 tasks" in (tmp_path / "runs" / "report.html").read_text()
 
 
 @pytest.mark.slow
-def test_an_episodic_environment_from_outside(tmp_path):
+def test_an_episodic_environment_from_outside(gfucb_command, tmp_path):
     words = ["--environment.name", "corridor", "--environment.length", "4"]
-    table = compared(tmp_path, EPISODIC, *words, "--agents", "gfucb-mdp", "ucbvi", "uniform-mdp")
+    table = compared(
+        gfucb_command, tmp_path, EPISODIC, *words, "--agents", "gfucb-mdp", "ucbvi", "uniform-mdp"
+    )
     assert "optimism_violations" in table.columns and len(table) == 3
 
 
 @pytest.mark.slow
-def test_a_figure_from_outside(tmp_path):
+def test_a_figure_from_outside(gfucb_command, tmp_path):
     out = tmp_path / "out"
     words = ["--plugin", FIGURE, "--out", out, "--processes", "2"]
     assert "y is x squared: holds" in gfucb_command("reproduce", "squares", *words)
@@ -108,8 +140,6 @@ def test_a_figure_from_outside(tmp_path):
 
 
 def test_a_plugin_that_fails_is_named(tmp_path, capsys):
-    from gfucb.cli.main import main
-
     broken = tmp_path / "broken.py"
     broken.write_text("import no_such_module\n")
     with pytest.raises(SystemExit):
@@ -167,13 +197,13 @@ def test_own_agents_and_environments_are_compared_from_python():
     assert "small ridge" not in AGENTS
 
 
-def test_registered_agents_give_the_rows_of_the_command_line(tmp_path):
+def test_registered_agents_give_the_rows_of_the_command_line(gfucb_command, tmp_path):
     config = FiniteBanditConfig(num_tasks=2, num_actions=3)
     result = gfucb.compare(config, ["gfucb", "oracle-ucb"], seeds=[3], num_rounds=5)
     words = "--environment.num-tasks 2 --environment.num-actions 3 --seeds 3 --num-rounds 5"
     gfucb_command(
         *["compare", "--environment.name", "finite", "--agents", "gfucb", "oracle-ucb"],
-        *[*words.split(), "--out", tmp_path / "runs"],
+        *[*words.split(), "--processes", "1", "--out", tmp_path / "runs"],
     )
     for name in ("gfucb", "oracle-ucb"):
         written = pd.read_csv(tmp_path / "runs" / name / "seed=3" / "rows.csv")

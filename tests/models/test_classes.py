@@ -212,6 +212,7 @@ def test_plain_attributes_of_layers_count():
     assert digest_of(first) == digest_of(second)
 
 
+@pytest.mark.slow
 def test_a_fingerprint_is_the_same_in_another_process():
     code = (
         "import torch; from torch import nn; from gfucb.models import *\n"

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,17 +12,26 @@ import pytest
 
 from gfucb.cli.main import main
 from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of
+from gfucb.paper.fig1 import sweep as fig1
 from gfucb.paper.fig2a import sweep as fig2a
 from gfucb.paper.fig2b import FIG2B
 from gfucb.paper.fig2b import analysis as fig2b_analysis
 from gfucb.paper.fig2b import sweep as fig2b
 from gfucb.paper.fig2b.analysis import bonus_curve
+from gfucb.paper.probe import sweep as probe
 from gfucb.runs.plots import save
 
 ROOT = Path(__file__).parents[2]
+# Fewer rounds and images than those of `--quick`; all jobs and methods are the same.
+SMALLER = {
+    fig1: {"num_rounds": 6},
+    fig2a: {"images": 12},
+    fig2b: {"images": 8, "tuned": (3, 3, 2)},
+    probe: {"milestones": (3, 8), "long": (12,), "epochs": 3},
+}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     """Directories of quick versions, each made once."""
     directory = tmp_path_factory.mktemp("results")
@@ -31,9 +41,13 @@ def quick(tmp_path_factory):
             main(["reproduce", name, "--quick", "--out", str(directory / name)])
         return directory / name
 
-    return results_of
+    with pytest.MonkeyPatch.context() as patch:
+        for sweep, changes in SMALLER.items():
+            patch.setattr(sweep, "QUICK", replace(sweep.QUICK, **changes))
+        yield results_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_every_reproduction_has_a_quick_version(quick, name):
     out = quick(name)
@@ -47,6 +61,7 @@ def test_every_reproduction_has_a_quick_version(quick, name):
     assert "is no evidence" in (out / "verdict.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
 def test_the_same_rows_give_the_same_table_figure_and_verdicts(quick, name, tmp_path):
     reproduction, rows = REPRODUCTIONS[name], pd.read_csv(quick(name) / "rows.csv")
@@ -72,6 +87,7 @@ def test_jobs_have_unique_names_and_can_be_pickled(name):
     assert len(pickle.loads(pickle.dumps([job.compute for job in jobs]))) == len(jobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
 def test_any_subset_of_jobs_can_be_drawn(quick, name):
     reproduction, jobs = REPRODUCTIONS[name], sorted((quick(name) / "jobs").iterdir())
@@ -97,6 +113,7 @@ def test_the_claims_about_algorithm_2_hold_on_the_committed_rows(name):
     ]
 
 
+@pytest.mark.slow
 def test_certified_and_stable_members_are_in_the_confidence_set(quick):
     rows = pd.read_csv(quick("fig2a") / "rows.csv")
     points = rows[rows["part"] == "point"]
@@ -111,6 +128,7 @@ def test_certified_and_stable_members_are_in_the_confidence_set(quick):
     assert (certified.to_numpy() >= heads.to_numpy() - 1e-4).all()
 
 
+@pytest.mark.slow
 def test_the_bonus_drops_with_samples_for_a_fixed_radius(quick):
     rows = pd.read_csv(quick("fig2b") / "rows.csv")
     for method in fig2b_analysis.LABELS:
@@ -144,6 +162,7 @@ def test_the_committed_page_matches_the_committed_results():
     assert set(re.findall(r"\]\(#(.+?)\)", text)) == titles
 
 
+@pytest.mark.slow
 def test_the_page_shows_available_results_and_names_missing_ones(quick, tmp_path):
     directory = quick("fig3").parent
     main(["page", "--results", str(directory), "--out", str(tmp_path / "page.md")])
@@ -155,6 +174,7 @@ def test_the_page_shows_available_results_and_names_missing_ones(quick, tmp_path
         assert (tmp_path / picture).exists()
 
 
+@pytest.mark.slow
 def test_the_page_follows_the_provenance(quick, tmp_path):
     shutil.copytree(quick("fig3"), tmp_path / "fig3")
     before = page_of(tmp_path, tmp_path)

@@ -38,7 +38,7 @@ SMALL = Comparison(
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     directory = tmp_path_factory.mktemp("comparison") / "runs"
-    run_comparison(SMALL, directory, processes=2)
+    run_comparison(SMALL, directory)
     return directory
 
 

@@ -88,6 +88,7 @@ def test_rows_after_the_last_checkpoint_are_computed_again(tmp_path, monkeypatch
     assert finish(QUICK, tmp_path / "parts") == whole
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_continued_byte_for_byte(tmp_path):
     config = replace(QUICK, num_rounds=60, agent=replace(QUICK.agent, fit_steps=20))
     script = (
