@@ -34,7 +34,7 @@ LINEAR = SyntheticBanditConfig(
 )
 THEORY = BanditAgentConfig(radius="corrected", ridge=0.1)
 # With 100 covered runs of 100 the interval of the coverage starts at 0.96; with one miss it starts
-# below 0.95. A radius that covers exactly 0.95 of the runs passes with probability 0.95^100 = 0.006.
+# below 0.95. A radius that covers 0.95 of all runs passes with probability 0.95^100 = 0.006.
 NUM_RUNS, NUM_ROUNDS, FAILURE_PROBABILITY = 100, 4, 0.05
 
 
