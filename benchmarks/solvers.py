@@ -27,7 +27,7 @@ from gfucb.core.records import ActionSets
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, features_of
-from gfucb.models.gradients import WeightSketch
+from gfucb.models.tangents import WeightSketch
 from gfucb.runs.loop import play
 from gfucb.runs.provenance import current_provenance
 from gfucb.runs.text_files import write_json

@@ -38,7 +38,7 @@ class FiniteCase:
             tasks = torch.arange(self.environment.num_tasks)
             self.data.append(tasks, round_.candidates[tasks, actions], round_.rewards(actions))
         members = self.environment.representation_class.members
-        heads = torch.zeros_like(self.environment.truth.heads)
+        heads = torch.zeros_like(self.environment.true_function.heads)
         start = MultiheadFunction(members[0], heads)
         fit = Exhaustive(self.environment.representation_class)
         self.center = fit(self.data, start, self.penalty, random_stream(seed, "fit"))

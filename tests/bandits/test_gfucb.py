@@ -29,7 +29,7 @@ def test_one_task_with_the_identity_is_oful():
         offset=0.0,
     )
     v, b = ridge * np.eye(dim), np.zeros(dim)
-    truth = numbers(0, dim).numpy()
+    true_head = numbers(0, dim).numpy()
     for index in range(60):
         candidates = numbers(index, 1, actions, dim)
         decision = agent.decide(candidates)
@@ -38,7 +38,7 @@ def test_one_task_with_the_identity_is_oful():
         assert int(decision.actions[0]) == int(ucb.argmax())
         assert float(decision.optimistic_values[0]) == pytest.approx(ucb.max(), rel=1e-10)
         chosen = x[ucb.argmax()]
-        reward = float(chosen @ truth + 0.1 * numbers(1000 + index, 1))
+        reward = float(chosen @ true_head + 0.1 * numbers(1000 + index, 1))
         agent.observe(decision, [reward])
         v, b = v + np.outer(chosen, chosen), b + reward * chosen
 
@@ -291,7 +291,7 @@ def test_the_corrected_radius_contains_the_true_function_in_every_round():
         )
         for _ in play(agent, environment, num_rounds=25):
             confidence_set = agent.confidence_set(environment.round(1).candidates[0])
-            distance = confidence_set.squared_distance(environment.truth)
+            distance = confidence_set.squared_distance(environment.true_function)
             misses += distance > confidence_set.squared_radius
             misses_of_a_hundredth += distance > 0.01 * confidence_set.squared_radius
     assert misses == 0

@@ -121,7 +121,7 @@ def test_tensors_of_another_shape_or_type_are_refused(name):
         ("data.tasks", 2**40, "between 0 and 2"),
         ("data.inputs", 1e20, "between"),
         ("data.targets", 1e30, "between"),
-        ("counters", 10_000, "samples were there at the last fit"),
+        ("counters", 10_000, "samples at the last fit"),
         ("counters", -1, "between 0"),
         ("monitor", -1.0, "between 0"),
         ("calibration.counts", 10_000, "10000 of 12"),

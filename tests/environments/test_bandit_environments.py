@@ -110,10 +110,11 @@ def test_agents_on_one_seed_see_the_same_contexts_and_noise():
 def test_true_function_is_in_the_class_and_bounded():
     environment = finite_bandit(seed=2)
     assert any(
-        environment.truth.representation is m for m in environment.representation_class.members
+        environment.true_function.representation is m
+        for m in environment.representation_class.members
     )
     torch.testing.assert_close(
-        environment.truth.heads.norm(dim=1), torch.ones(4, dtype=torch.float64)
+        environment.true_function.heads.norm(dim=1), torch.ones(4, dtype=torch.float64)
     )
     means = torch.stack([environment.round(t).mean_rewards for t in range(1, 50)])
     assert float(means.abs().max()) <= 1

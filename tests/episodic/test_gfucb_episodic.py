@@ -109,10 +109,10 @@ def test_targets_are_rewards_plus_next_values():
 def test_true_representation_is_found():
     easy = linear_mdps(num_tasks=4, horizon=2, num_representations=4, sharpness=5, seed=3)
     agent, environment = trained(episodes=150, environment=easy)
-    truth = environment.true_features.flatten(0, 1)
+    true_features = environment.true_features.flatten(0, 1)
     for stage in range(2):
         member = agent.confidence_set(stage).center.representation
-        torch.testing.assert_close(member(environment.inputs.flatten(0, 1)), truth)
+        torch.testing.assert_close(member(environment.inputs.flatten(0, 1)), true_features)
 
 
 def test_value_ranges_shrink_with_the_stages_to_go():

@@ -49,7 +49,7 @@ def zero_function(representation, num_tasks: int, feature_dim: int) -> Multihead
 def fresh_values(function, environment) -> tuple[torch.Tensor, torch.Tensor]:
     inputs = environment.round(999).candidates.flatten(0, 1)
     tasks = torch.arange(environment.num_tasks).repeat_interleave(environment.num_actions)
-    return function.values(inputs, tasks), environment.truth.values(inputs, tasks)
+    return function.values(inputs, tasks), environment.true_function.values(inputs, tasks)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -59,8 +59,8 @@ def test_exhaustive_search_recovers_a_noiseless_function(seed):
     start = zero_function(known.members[0], 4, 2)
     data = noiseless_data(environment, 8)
     fit = Exhaustive(known)(data, start, TINY, random_stream(0, "fit"))
-    assert fit.representation is environment.truth.representation
-    torch.testing.assert_close(fit.heads, environment.truth.heads, rtol=1e-6, atol=1e-6)
+    assert fit.representation is environment.true_function.representation
+    torch.testing.assert_close(fit.heads, environment.true_function.heads, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))

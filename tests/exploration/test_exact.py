@@ -53,13 +53,15 @@ def test_the_selected_member_is_at_least_as_optimistic_as_a_true_function_in_the
     finite_case, seed
 ):
     case = finite_case(seed)
-    radius = case.confidence_set(0.0).squared_distance(case.environment.truth) * 1.01
+    radius = case.confidence_set(0.0).squared_distance(case.environment.true_function) * 1.01
     confidence_set, action_sets = case.confidence_set(radius), case.action_sets()
-    assert confidence_set.contains(case.environment.truth)
+    assert confidence_set.contains(case.environment.true_function)
     choice = ExactFinite()(confidence_set, action_sets)
     assert confidence_set.contains(choice.function)
-    features = action_sets.features(case.environment.truth.representation)
-    true_values = case.environment.truth.values_of_features(features, action_sets.tasks[:, None])
+    features = action_sets.features(case.environment.true_function.representation)
+    true_values = case.environment.true_function.values_of_features(
+        features, action_sets.tasks[:, None]
+    )
     assert total(choice) >= float(true_values.amax(1).sum()) - 1e-9
 
 

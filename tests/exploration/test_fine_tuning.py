@@ -62,8 +62,8 @@ def linear_case(seed: int, module: nn.Module | None = None, num_samples: int = 3
 
     data = MultitaskDataset(tasks, torch.Size([dim]), torch.float64)
     inputs, owners = normal(num_samples, dim), torch.arange(num_samples) % tasks
-    truth = normal(tasks, dim)
-    data.append(owners, inputs, (inputs * truth[owners]).sum(1) + 0.1 * normal(num_samples))
+    true_heads = normal(tasks, dim)
+    data.append(owners, inputs, (inputs * true_heads[owners]).sum(1) + 0.1 * normal(num_samples))
     layer = nn.Linear(dim, dim, bias=False, dtype=torch.float64)
     layer.weight.data = torch.eye(dim, dtype=torch.float64)
     phi = NeuralRepresentation(module or layer)

@@ -25,7 +25,7 @@ from gfucb.models import (
     MultitaskDataset,
     NeuralRepresentation,
 )
-from gfucb.models.gradients import WeightSketch
+from gfucb.models.tangents import WeightSketch
 from gfucb.runs import play
 
 WHOLE = WeightSketch(dim=None)

@@ -21,7 +21,7 @@ from gfucb.models import (
     features_of,
 )
 from gfucb.models.diagonal_gram import GradientSquares
-from gfucb.models.gradients import WeightSketch
+from gfucb.models.tangents import WeightSketch
 
 SELECTORS = {
     "Certified": exploration.Certified(),

@@ -57,9 +57,9 @@ def test_sets_grow_with_the_radius(finite_case, seed):
     inputs, tasks = case.action_sets().candidates[:, 0], case.action_sets().tasks
     widths = [case.confidence_set(r).widths(inputs, tasks) for r in (0.1, 0.5, 2.0)]
     assert bool((widths[0] <= widths[1]).all() and (widths[1] <= widths[2]).all())
-    distance = case.confidence_set(1.0).squared_distance(case.environment.truth)
-    assert case.confidence_set(distance * 1.001).contains(case.environment.truth)
-    assert not case.confidence_set(distance * 0.999).contains(case.environment.truth)
+    distance = case.confidence_set(1.0).squared_distance(case.environment.true_function)
+    assert case.confidence_set(distance * 1.001).contains(case.environment.true_function)
+    assert not case.confidence_set(distance * 0.999).contains(case.environment.true_function)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -126,9 +126,11 @@ def test_without_ridge_the_distance_is_the_papers_sum_over_samples(finite_case):
     plain = case.confidence_set(1.0, ridge=0.0)
     by_hand = 0.0
     for x, task in zip(case.data.inputs, case.data.tasks, strict=True):
-        mine = case.environment.truth.values(x[None], task[None])
+        mine = case.environment.true_function.values(x[None], task[None])
         by_hand += float((mine - case.center.values(x[None], task[None])) ** 2)
-    assert plain.squared_distance(case.environment.truth) == pytest.approx(by_hand, rel=1e-12)
+    assert plain.squared_distance(case.environment.true_function) == pytest.approx(
+        by_hand, rel=1e-12
+    )
     with pytest.raises(InvalidInputError, match="ridge > 0"):
         plain.ellipsoid()
 
@@ -220,7 +222,7 @@ def test_more_data_never_widens_a_set_around_the_same_center(finite_case):
 
 def test_membership_is_relative_to_the_radius_however_small(finite_case):
     case = finite_case(1)
-    distance = case.confidence_set(1.0).squared_distance(case.environment.truth)
+    distance = case.confidence_set(1.0).squared_distance(case.environment.true_function)
     near = case.center.with_heads(case.center.heads + 1e-6)
     tiny = case.confidence_set(0.0).squared_distance(near)
     assert 0 < tiny < 1e-9 < distance

@@ -6,8 +6,8 @@ from torch import nn
 
 from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.models import HeadStatistics, MultiheadFunction, NeuralRepresentation, features_of
-from gfucb.models.gradients import WeightSketch, num_weights, weight_gradients
-from gfucb.models.tangents import Arrowhead, TangentStatistics
+from gfucb.models.gradients import num_weights, weight_gradients
+from gfucb.models.tangents import Arrowhead, TangentStatistics, WeightSketch
 
 TASKS, FEATURES, INPUTS = 3, 2, 4
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from gfucb.cli.main import main
-from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of
+from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of, register_reproduction
 from gfucb.paper.fig1 import sweep as fig1
 from gfucb.paper.fig2a import sweep as fig2a
 from gfucb.paper.fig2b import FIG2B
@@ -172,6 +172,18 @@ def test_the_page_shows_available_results_and_names_missing_ones(quick, tmp_path
     assert empty.count("*No results yet.*") == empty.count("\n## ") and "![" not in empty
     for picture in re.findall(r"!\[.*\]\((.+)\)", text):
         assert (tmp_path / picture).exists()
+
+
+@pytest.mark.slow
+def test_the_page_lists_reproductions_of_plugins_with_results_only(quick, tmp_path, monkeypatch):
+    for name in ("_entries", "_origins"):  # undone after the test
+        monkeypatch.setattr(REPRODUCTIONS, name, dict(getattr(REPRODUCTIONS, name)))
+    before = page_of(tmp_path, tmp_path)
+    plugin = replace(REPRODUCTIONS["fig3"], title="Of a plugin", figure=lambda rows: None)
+    register_reproduction("of-a-plugin", plugin)
+    assert page_of(tmp_path, tmp_path) == before
+    shutil.copytree(quick("fig3"), tmp_path / "of-a-plugin")
+    assert "\n## Of a plugin\n" in page_of(tmp_path, tmp_path)
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_the_corrected_radius_covers_and_its_bound_holds(environment):
     # One-sided: the interval's lower end, not the point estimate, is above the prediction.
     assert coverage.low >= 1 - FAILURE_PROBABILITY
     assert all(audit.regret <= audit.repaired_bound for audit in audits)
-    assert all(audit.lemma_2 != "broken" and not audit.beyond_width for audit in audits)
+    assert all(audit.lemma_2 != "violated" and not audit.beyond_width for audit in audits)
     assert max(audit.farthest for audit in audits) < 0.5  # the radius is generous
 
 

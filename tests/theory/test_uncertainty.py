@@ -7,7 +7,7 @@ from torch import nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.models import IdentityRepresentation, MultiheadFunction, NeuralRepresentation
-from gfucb.models.gradients import WeightSketch
+from gfucb.models.tangents import WeightSketch
 from gfucb.theory.uncertainty import (
     d2_uncertainties,
     effective_dimension,

@@ -76,8 +76,8 @@ def linucb(num_tasks: int, *, alpha: float = 0.3, ridge: float = 1.0, seed: int 
 class Uniform:
     """Chooses among the available actions uniformly at random, and learns nothing.
 
-    The draws depend on the seed and on how often rewards were observed. Like any agent it answers
-    the same question in the same way until the next call of `observe`.
+    The draws depend on the seed and on how often rewards were observed. As for any agent, the same
+    call of `decide` returns the same decision until the next call of `observe`.
     """
 
     def __init__(self, num_tasks: int, *, seed: int = 0) -> None:

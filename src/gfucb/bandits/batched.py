@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.batched_validation import (
+    batched_fit,
     batched_selector,
     validate_batch_candidates,
     validate_batch_feedback,
@@ -27,7 +28,7 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import BatchedDecision, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import gradients_allowed
-from gfucb.estimation import CalibratedRadius, VariableProjection
+from gfucb.estimation import CalibratedRadius
 from gfucb.models import HeadStatistics, MultitaskDataset
 from gfucb.models.gradients import network_of
 from gfucb.models.nn.stacked import NetworkStack
@@ -40,9 +41,9 @@ class BatchedAgents:
     round hardly grows with the number of replicas until the device is full.
 
     Args:
-        agents: `GFUCB` agents on networks, fitted by `VariableProjection`, without data, and with
-            an action selector that has `select_batched`, as `LastLayer` and `Greedy` have.
-            `unbatch` gives them the state of their replicas.
+        agents: `GFUCB` agents on networks, without data, with a fit that has `fit_stack`, as
+            `VariableProjection` has, and an action selector that has `select_batched`, as
+            `LastLayer` and `Greedy` have. `unbatch` gives them the state of their replicas.
     """
 
     def __init__(self, agents: Sequence[GFUCB]) -> None:
@@ -52,7 +53,8 @@ class BatchedAgents:
         self.device = first.learner.device
         self.num_fits = [0] * len(self.agents)
         self.calibrations = [agent.calibration for agent in self.agents]
-        self._learner, self._selector = first.learner, batched_selector(first)
+        self._learner = first.learner
+        self._fit, self._selector = batched_fit(first), batched_selector(first)
         self._samples_at_fit = 0
         self._error_monitors = [PredictionErrorMonitor()] * len(self.agents)
         self._fit_state: _BatchState | None = None
@@ -189,21 +191,20 @@ class BatchedAgents:
         """Refit the networks of some replicas, all in one batch, and their heads."""
         assert self._fit_state is not None
         stack, statistics = self._fit_state.stack, self._fit_state.statistics
-        fit = self._learner.fit
-        assert isinstance(fit, VariableProjection)
         fitted = stack if len(replicas) == len(self) else stack.taken(replicas)
         data = [self._data_of(replica) for replica in replicas]
-        if fit.can_train(len(data[0]), stack.module, statistics.moments.shape[1]):
-            fit.fit_stack(
-                fitted,
-                data,
-                offset=self._learner.offset,
-                ridge=self._learner.penalty.ridge,
-                generators=[
-                    random_stream(self.agents[replica].learner.seed, "fit", self.num_fits[replica])
-                    for replica in replicas
-                ],
-            )
+        generators = [
+            random_stream(self.agents[replica].learner.seed, "fit", self.num_fits[replica])
+            for replica in replicas
+        ]
+        self._fit.fit_stack(
+            fitted,
+            data,
+            generators,
+            offset=self._learner.offset,
+            ridge=self._learner.penalty.ridge,
+            feature_dim=statistics.moments.shape[1],
+        )
         features = fitted.features(torch.stack([own.inputs for own in data]))
         for own, phi, replica in zip(data, features, replicas, strict=True):
             rows = self._tasks_of(replica)

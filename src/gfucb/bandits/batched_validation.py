@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.protocols import BatchedActionSelector
+from gfucb.core.protocols import BatchedActionSelector, BatchedLeastSquares
 from gfucb.core.records import ActionSets, BatchedDecision
 from gfucb.core.setting_descriptions import find_difference
 from gfucb.core.validation.arrays import require_in_range, require_real, to_tensor
@@ -19,7 +19,6 @@ from gfucb.core.validation.bandits import (
     validate_prediction,
     validate_rewards,
 )
-from gfucb.estimation import VariableProjection
 
 
 def validate_replicas(agents: Sequence[GFUCB]) -> list[GFUCB]:
@@ -41,22 +40,27 @@ def validate_replicas(agents: Sequence[GFUCB]) -> list[GFUCB]:
                 "the agents of a batch must have the same settings but for their seeds; they "
                 f"differ in {name}: {one} and {other}"
             )
-    fit = first.learner.fit
-    if (
-        not isinstance(fit, VariableProjection)
-        or first.representation_class.structure != "neural"
-        or first.learner.penalty.norm_bound is not None
-    ):
-        raise InvalidInputError(
-            "agents can be batched if their representations are networks, fitted by "
-            f"VariableProjection without a norm bound, got {type(fit).__name__}"
-        )
+    batched_fit(first)
     batched_selector(first)
     if any(agent.state() for agent in replicas):
         raise InvalidInputError("the agents of a batch must not have learned anything yet")
     if len({id(agent) for agent in replicas}) < len(replicas):
         raise InvalidInputError("the agents of a batch must be different objects")
     return replicas
+
+
+def batched_fit(agent: GFUCB) -> BatchedLeastSquares:
+    """The fit of an agent, if it can train the networks of many replicas at once."""
+    fit = agent.learner.fit
+    is_network = agent.representation_class.structure == "neural"
+    is_bounded = agent.learner.penalty.norm_bound is not None
+    if not isinstance(fit, BatchedLeastSquares) or not is_network or is_bounded:
+        raise InvalidInputError(
+            "agents can be batched if their representations are networks, without a norm bound of "
+            "the heads, and their fit has the method fit_stack, as VariableProjection has, got "
+            f"{type(fit).__name__}"
+        )
+    return fit
 
 
 def batched_selector(agent: GFUCB) -> BatchedActionSelector:

@@ -131,8 +131,8 @@ class GFUCB:
             ),
             seed=validate_seed(seed),
             device=device,
-            sketch=self.action_selector.weight_statistics,
-            perturbation=self.action_selector.reward_perturbation,
+            weight_statistics=self.action_selector.weight_statistics,
+            reward_perturbation=self.action_selector.reward_perturbation,
         )
         self._last: tuple[Selection, Prediction] | None = None
 

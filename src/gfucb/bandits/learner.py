@@ -11,7 +11,13 @@ from gfucb.bandits.refit_rule import PredictionErrorMonitor
 from gfucb.bandits.state_validation import validate_learner_state
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import below, with_prefix
-from gfucb.core.protocols import LeastSquares, Representation, RepresentationClass
+from gfucb.core.protocols import (
+    LeastSquares,
+    Representation,
+    RepresentationClass,
+    WeightStatistics,
+    WeightStatisticsKind,
+)
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_like
@@ -24,14 +30,6 @@ from gfucb.models import (
     prior_function,
 )
 from gfucb.models.copy_on_write import CopyOnWriteRows
-from gfucb.models.diagonal_gram import (
-    GradientSquares,
-    WeightStatistics,
-    restored_statistics,
-    statistics_of,
-    tensors_of,
-)
-from gfucb.models.gradients import WeightSketch
 
 REPRESENTATION_PREFIX = "representation."
 TANGENTS_PREFIX = "tangents."
@@ -44,10 +42,11 @@ class Learner:
     (1.0: at every call of `learn`), or earlier when the prediction errors since then are much
     larger than before it. Between fits every reward updates the heads in closed form.
 
-    With a `sketch` the learner also updates statistics of the weights. With a `perturbation` the
-    fit gets rewards + N(0, perturbation^2) as targets: all are drawn again for a fit, and each
-    reward between fits is perturbed once. The data always hold the rewards themselves. The
-    learner allocates nothing before it knows the shape of an input.
+    `weight_statistics` and `reward_perturbation` are those of the `ActionSelector`. With the first,
+    the learner also updates statistics of gradients in the weights. With the second, the fit gets
+    rewards + N(0, reward_perturbation^2) as targets: all are drawn again for a fit, and each reward
+    between fits is perturbed once. The data always hold the rewards themselves. Storage is
+    allocated with the first reward, which fixes the shape of inputs.
     """
 
     def __init__(
@@ -62,8 +61,8 @@ class Learner:
         refit_growth: float,
         seed: int,
         device: torch.device | str,
-        sketch: WeightSketch | GradientSquares | None = None,
-        perturbation: float = 0.0,
+        weight_statistics: WeightStatisticsKind | None = None,
+        reward_perturbation: float = 0.0,
     ) -> None:
         if not refit_growth >= 1:
             raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
@@ -76,8 +75,8 @@ class Learner:
         self.refit_growth = refit_growth
         self.seed = seed
         self.device = _usable(device)
-        self.sketch = sketch
-        self.perturbation = perturbation
+        self.weight_statistics = weight_statistics
+        self.reward_perturbation = reward_perturbation
         self.num_fits = 0
         self._samples_at_fit = 0
         self._error_monitor = PredictionErrorMonitor()
@@ -142,8 +141,8 @@ class Learner:
                     self._samples_at_fit = len(data)
             else:
                 tangents = self.tangents
-                if self.sketch is not None and tangents is not None:
-                    more = statistics_of(self.sketch, center, inputs, tasks, features)
+                if self.weight_statistics is not None and tangents is not None:
+                    more = self.weight_statistics.statistics(center, inputs, tasks, features)
                     tangents = tangents.plus(more)
                 heads = statistics.heads_solved_at(rewarded, self.penalty, center.heads)
                 self._store(center.with_heads(heads), data, statistics, tangents)
@@ -155,7 +154,7 @@ class Learner:
     def _refit(self, center: MultiheadFunction, data: MultitaskDataset) -> None:
         generator = random_stream(self.seed, "fit", self.num_fits)
         fitted_data = data
-        if self.perturbation:
+        if self.reward_perturbation:
             fitted_data = data.with_targets(self._targets_of(data.targets, 0))
         fitted = self.fit(fitted_data, center, self.penalty, generator)
         known = fitted.head_fit_of(fitted_data)
@@ -167,8 +166,8 @@ class Learner:
             statistics = HeadStatistics.of(features, data.tasks, targets, self.num_tasks)
         fitted = fitted.with_heads(statistics.heads(self.penalty))
         tangents = None
-        if self.sketch is not None:
-            tangents = statistics_of(self.sketch, fitted, data.inputs, data.tasks, features)
+        if self.weight_statistics is not None:
+            tangents = self.weight_statistics.statistics(fitted, data.inputs, data.tasks, features)
         self._store(fitted, data, statistics, tangents)
         self.num_fits += 1
 
@@ -184,11 +183,11 @@ class Learner:
 
     def _targets_of(self, rewards: Tensor, first: int) -> Tensor:
         """The targets of the fit for rewards [n], those of the samples from `first` on."""
-        if not self.perturbation:
+        if not self.reward_perturbation:
             return rewards
         generator = random_stream(self.seed, "perturbation", self.num_fits, first)
         noise = torch.randn(len(rewards), generator=generator, dtype=torch.float64)
-        return rewards + self.perturbation * noise.to(rewards.device)
+        return rewards + self.reward_perturbation * noise.to(rewards.device)
 
     def _prior(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
         center = prior_function(
@@ -245,7 +244,7 @@ class Learner:
             "heads": self._center.heads,
         }
         if self.tangents is not None:
-            tensors |= with_prefix(TANGENTS_PREFIX, tensors_of(self.tangents))
+            tensors |= with_prefix(TANGENTS_PREFIX, self.tangents.tensors())
         return tensors | self.representation_state(self._center.representation)
 
     def representation_state(self, representation: Representation) -> dict[str, Tensor]:
@@ -261,7 +260,8 @@ class Learner:
             self.num_fits = self._samples_at_fit = 0
             self._error_monitor = PredictionErrorMonitor()
             return
-        prefixes = [REPRESENTATION_PREFIX, *([TANGENTS_PREFIX] if self.sketch is not None else [])]
+        kind = self.weight_statistics
+        prefixes = [REPRESENTATION_PREFIX, *([TANGENTS_PREFIX] if kind is not None else [])]
         validate_learner_state(state, num_tasks=self.num_tasks, prefixes=prefixes)
         state = {name: tensor.to(self.device, copy=True) for name, tensor in state.items()}
         inputs = state["data.inputs"]
@@ -282,12 +282,12 @@ class Learner:
             )
         restored = replace(center, representation=representation, heads=heads)
         tangents = None
-        if self.sketch is not None:
+        if kind is not None:
             # Statistics of one sample have the names, types and shapes of those of all.
-            one = statistics_of(self.sketch, restored, inputs[:1], state["data.tasks"][:1])
+            one = kind.statistics(restored, inputs[:1], state["data.tasks"][:1], None)
             saved = below(TANGENTS_PREFIX, state)
-            validate_state_like(saved, tensors_of(one))
-            tangents = restored_statistics(self.sketch, saved)
+            validate_state_like(saved, one.tensors())
+            tangents = kind.restored(saved)
         num_fits, samples_at_fit = (int(n) for n in state["counters"])
         monitor = PredictionErrorMonitor(*state["monitor"].tolist())
 

@@ -1,4 +1,4 @@
-"""Early-refit rule: refit before the schedule says so if prediction errors have grown."""
+"""Early-refit rule: refit ahead of the schedule if prediction errors have grown."""
 
 from __future__ import annotations
 

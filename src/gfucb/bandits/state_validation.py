@@ -41,8 +41,8 @@ def validate_learner_state(
     counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
     if int(counters[1]) > num_samples:
         raise InvalidInputError(
-            f"'counters' of the state says that {int(counters[1])} samples were there at the last "
-            f"fit, but the state has {num_samples}"
+            f"'counters' of the state give {int(counters[1])} samples at the last fit, but the "
+            f"state has {num_samples} samples"
         )
     # Before the first fit the mean error to compare with is infinite.
     validate_state_tensor(state, "monitor", (3,), dtype=floats, low=0, is_finite=False)

@@ -43,8 +43,8 @@ class ReproduceCommand:
     processes: int = 1
     """Number of jobs at a time; the results do not depend on it."""
     only: str = "*"
-    """Compute only jobs whose names match, such as `paper-*`. Several machines can so share the
-    work on one directory, one call at a time."""
+    """Compute only jobs whose names match, such as `paper-*`. With it, several machines can
+    compute one directory, one call at a time."""
     only_what_is_there: bool = False
     """Compute nothing: figure and verdicts from the finished jobs."""
 
@@ -94,9 +94,12 @@ class PageCommand:
     """Directory with one directory per reproduction."""
     out: Path = Path("docs/reproduction.md")
     """The document."""
+    plugin: tuple[Path, ...] = ()
+    """Python files that register figures of your own."""
 
     def __call__(self, console: Console) -> None:
         """Compose and write."""
+        load_plugins(self.plugin)
         require_parent(self.out)
         write_text(self.out, page_of(self.results, self.out.parent))
         console.print(f"written: {self.out}", highlight=False)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gfucb.core.errors import GFUCBError, SavedStateError
 from gfucb.core.files import atomic_write
-from gfucb.core.protocols import BanditAgent, EpisodicAgent
+from gfucb.core.protocols import Agent
 from gfucb.core.setting_descriptions import find_difference
 from gfucb.core.validation.settings import validate_methods
 
@@ -26,7 +26,7 @@ FORMAT = "gfucb state 2"
 SAVED_METHODS = ("state", "load_state", "settings")
 
 
-def save(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
+def save(agent: Agent, path: str | os.PathLike[str]) -> None:
     """Write the state and the settings of `agent` to `path`.
 
     A file at `path` is replaced atomically and synced to the disk: a reader, or a process after a
@@ -36,7 +36,7 @@ def save(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> No
     write_state(path, agent.state(), _facts(agent))
 
 
-def restore(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) -> None:
+def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
     """Load a file written by `save`.
 
     `agent` must be built with the same arguments as the saved one; from then on it decides as that
@@ -64,7 +64,7 @@ def restore(agent: BanditAgent | EpisodicAgent, path: str | os.PathLike[str]) ->
         raise SavedStateError(f"{path} does not fit this agent: {error}") from error
 
 
-def _facts(agent: BanditAgent | EpisodicAgent) -> dict[str, str]:
+def _facts(agent: Agent) -> dict[str, str]:
     return {
         "agent": type(agent).__name__,
         "num_tasks": str(agent.num_tasks),

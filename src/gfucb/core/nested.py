@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import Agent
 from gfucb.core.records import Row
 
 
-class _Part(Protocol):
-    def diagnostics(self) -> Row: ...
-    def state(self) -> dict[str, Tensor]: ...
-    def load_state(self, state: dict[str, Tensor]) -> None: ...
-    def settings(self) -> dict[str, str]: ...
-
-
-def mean_diagnostics(agents: Sequence[_Part]) -> Row:
+def mean_diagnostics(agents: Sequence[Agent]) -> Row:
     """Each diagnostic as the mean over the agents that report it."""
     values: dict[str, list[float]] = {}
     for agent in agents:
@@ -37,13 +30,13 @@ def below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(prefix)}
 
 
-def numbered_states(agents: Sequence[_Part]) -> dict[str, Tensor]:
+def numbered_states(agents: Sequence[Agent]) -> dict[str, Tensor]:
     """The states of all agents in one, each name after the number of its agent: "3/heads"."""
     states = [with_prefix(f"{number}/", agent.state()) for number, agent in enumerate(agents)]
     return {name: tensor for state in states for name, tensor in state.items()}
 
 
-def load_numbered_states(agents: Sequence[_Part], state: Mapping[str, Tensor]) -> None:
+def load_numbered_states(agents: Sequence[Agent], state: Mapping[str, Tensor]) -> None:
     """Load what `numbered_states` returned; if one agent refuses its part, none changes."""
     numbers = {str(number) for number in range(len(agents))}
     for name in state:
@@ -55,9 +48,9 @@ def load_numbered_states(agents: Sequence[_Part], state: Mapping[str, Tensor]) -
     load_all_or_none((agent, below(f"{number}/", state)) for number, agent in enumerate(agents))
 
 
-def load_all_or_none(parts: Iterable[tuple[_Part, dict[str, Tensor]]]) -> None:
+def load_all_or_none(parts: Iterable[tuple[Agent, dict[str, Tensor]]]) -> None:
     """Load a state into each agent; if one refuses, those before it get their old state back."""
-    loaded: list[tuple[_Part, dict[str, Tensor]]] = []
+    loaded: list[tuple[Agent, dict[str, Tensor]]] = []
     try:
         for agent, state in parts:
             loaded.append((agent, agent.state()))
@@ -68,7 +61,7 @@ def load_all_or_none(parts: Iterable[tuple[_Part, dict[str, Tensor]]]) -> None:
         raise
 
 
-def nested_settings(agents: Sequence[_Part]) -> dict[str, str]:
+def nested_settings(agents: Sequence[Agent]) -> dict[str, str]:
     """The settings of all agents under "inner agent" (the type) and "inner agent.<name>".
 
     A setting that all agents share is stated once, any other one for each agent.

@@ -1,14 +1,14 @@
-"""Every seam of the library, on one page.
+"""All protocols of the library, on one page.
 
-A part is replaced by writing a class with the methods below; `gfucb.checks` tests it. Axis names
-in shapes: `row` is one decision to make (usually one a task), `action` one of its candidates,
-`sample` a row of the data, `task` and `feature` what they say.
+A class with the members of a protocol replaces the component; `gfucb.checks` tests such classes.
+Axis names in shapes: `row` is one decision to make (usually one for each task), `action` one of
+its candidates, `sample` one observation in the data, `task` a task, `feature` a feature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from gfucb.episodic.buffer import StageBuffer
     from gfucb.episodic.stage_plan import StagePlan
     from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
-    from gfucb.models.diagonal_gram import GradientSquares
-    from gfucb.models.gradients import WeightSketch
-
-WeightStatisticsKind: TypeAlias = "WeightSketch | GradientSquares"
+    from gfucb.models.nn.stacked import NetworkStack
 
 
 class Representation(Protocol):
@@ -41,8 +38,8 @@ class Representation(Protocol):
 class RepresentationClass(Protocol):
     """Phi: the representations that a fit chooses from.
 
-    The agent asks the class, and never looks at its type. A class of your own needs these members
-    only; with `structure` "neural" its representations are `NeuralRepresentation` objects.
+    An agent uses these members and never the type of the class, so a class of your own needs
+    nothing else. With `structure` "neural" its representations are `NeuralRepresentation` objects.
     """
 
     @property
@@ -108,6 +105,23 @@ class LeastSquares(Protocol):
         """
 
 
+@runtime_checkable
+class BatchedLeastSquares(LeastSquares, Protocol):
+    """A fit that trains the networks of many independent replicas at once, for `BatchedAgents`."""
+
+    def fit_stack(
+        self,
+        stack: NetworkStack,
+        data: Sequence[MultitaskDataset],
+        generators: Sequence[torch.Generator],
+        *,
+        offset: float,
+        ridge: float,
+        feature_dim: int,
+    ) -> None:
+        """Train the networks of a stack in place, as separate fits of the replicas would."""
+
+
 class SquaredRadius(Protocol):
     """The squared radius beta_t as a function of the round."""
 
@@ -116,6 +130,28 @@ class SquaredRadius(Protocol):
 
         It is finite and not negative. The data of round t are the rewards of rounds 1 .. t - 1.
         """
+
+
+class WeightStatistics(Protocol):
+    """Sums over samples of statistics of their gradients in the weights of a network."""
+
+    def plus(self, other: Self) -> Self:
+        """Return the statistics of both data sets together."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the statistics as named tensors, for saving."""
+
+
+class WeightStatisticsKind(Protocol):
+    """Which statistics of gradients an agent maintains; two are in `gfucb.models`."""
+
+    def statistics(
+        self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor | None
+    ) -> WeightStatistics:
+        """Return those of samples [n, *input] of tasks [n]; features [n, feature] may be known."""
+
+    def restored(self, tensors: Mapping[str, Tensor]) -> WeightStatistics:
+        """Return the statistics that have these `tensors`."""
 
 
 class ActionSelector(Protocol):
@@ -184,23 +220,15 @@ class BatchedActionSelector(ActionSelector, Protocol):
         """
 
 
-class BanditAgent(Protocol):
-    """Decides, and learns from rewards."""
+class Agent(Protocol):
+    """The members that bandit and episodic agents have in common."""
 
     @property
     def num_tasks(self) -> int:
         """M."""
 
-    def decide(
-        self, candidates: Tensor, tasks: Tensor | None = None, available: Tensor | None = None
-    ) -> Decision:
-        """Choose an action for every row of candidates [row, action, *input]."""
-
-    def observe(self, decision: Decision, rewards: Tensor) -> None:
-        """Learn from the rewards [row] of a decision."""
-
     def diagnostics(self) -> Row:
-        """Numbers about the last decision and the state; each becomes a column of the rows."""
+        """Numbers about the state and the last decision; each becomes a column of the rows."""
 
     def state(self) -> dict[str, Tensor]:
         """All that the agent has learned, as named tensors."""
@@ -212,18 +240,34 @@ class BanditAgent(Protocol):
         """What an agent must be built with to continue from this one's state."""
 
 
-class BanditEnvironment(Protocol):
-    """M contextual bandits: a function from the round to what happens in it."""
+class BanditAgent(Agent, Protocol):
+    """Decides, and learns from rewards."""
+
+    def decide(
+        self, candidates: Tensor, tasks: Tensor | None = None, available: Tensor | None = None
+    ) -> Decision:
+        """Choose an action for every row of candidates [row, action, *input]."""
+
+    def observe(self, decision: Decision, rewards: Tensor) -> None:
+        """Learn from the rewards [row] of a decision."""
+
+
+class Environment(Protocol):
+    """The members that bandit and episodic environments have in common."""
 
     @property
     def num_tasks(self) -> int:
         """M."""
 
-    def round(self, round_index: int) -> BanditRound:
-        """Return round `round_index`, counted from 1; always the same one."""
-
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
+
+
+class BanditEnvironment(Environment, Protocol):
+    """M contextual bandits. A round is a function of its index: candidates, mean rewards, noise."""
+
+    def round(self, round_index: int) -> BanditRound:
+        """Return round `round_index`, counted from 1; always the same one."""
 
 
 class Episode(Protocol):
@@ -236,12 +280,8 @@ class Episode(Protocol):
         """Take actions [row] and move to the next stage."""
 
 
-class EpisodicEnvironment(Protocol):
-    """M episodic MDPs: a function from the episode to what happens in it."""
-
-    @property
-    def num_tasks(self) -> int:
-        """M."""
+class EpisodicEnvironment(Environment, Protocol):
+    """M episodic MDPs. An episode is a function of its index and of the actions."""
 
     @property
     def num_actions(self) -> int:
@@ -253,9 +293,6 @@ class EpisodicEnvironment(Protocol):
 
     def episode(self, episode_index: int) -> Episode:
         """Return episode `episode_index`, from 1, at its first stage."""
-
-    def describe(self) -> Mapping[str, Any]:
-        """Facts about the environment for reports."""
 
 
 class Backup(Protocol):
@@ -279,12 +316,8 @@ class Backup(Protocol):
         """Return actions and their optimistic values, not clipped: both [row]."""
 
 
-class EpisodicAgent(Protocol):
+class EpisodicAgent(Agent, Protocol):
     """Plans before an episode, decides in every stage, and learns from transitions."""
-
-    @property
-    def num_tasks(self) -> int:
-        """M."""
 
     @property
     def horizon(self) -> int:
@@ -313,15 +346,3 @@ class EpisodicAgent(Protocol):
         ended: Tensor | None = None,
     ) -> None:
         """Learn from the rewards [row] and what followed a decision."""
-
-    def diagnostics(self) -> Row:
-        """Numbers about the state; each becomes a column of the rows."""
-
-    def state(self) -> dict[str, Tensor]:
-        """All that the agent has learned, as named tensors."""
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Continue from the state of an agent built with the same arguments."""
-
-    def settings(self) -> dict[str, str]:
-        """What an agent must be built with to continue from this one's state."""

@@ -77,8 +77,8 @@ class Decision:
 class ChosenFeatures:
     """Features of the inputs of a decision, so that `observe` does not compute them again.
 
-    They are valid for the representation object and the inputs they were computed from, while
-    nobody writes into those inputs or into the features.
+    They are valid for the representation object and the inputs they were computed from, as long
+    as neither those inputs nor the features are changed in place.
 
     Attributes:
         representation: the object that computed them.
@@ -152,14 +152,14 @@ class ActionSets:
     candidates: Tensor  # [row, action, *input]
     tasks: Tensor  # [row]
     available: Tensor  # [row, action], bool; at least one True in each row
-    cache: FeatureCache | None = field(default=None, repr=False)
+    cache: ItemFeatures | None = field(default=None, repr=False)
 
     def caching(self, representation: Representation) -> ActionSets:
         """The same rows; they compute the features of `representation` at most once.
 
         The representation must be a value, such as the center's: a network in training is not.
         """
-        return replace(self, cache=FeatureCache(representation))
+        return replace(self, cache=ItemFeatures(representation))
 
     @property
     def is_shared(self) -> bool:
@@ -226,7 +226,7 @@ class ActionSets:
         return replace(self, available=only)
 
 
-class FeatureCache:
+class ItemFeatures:
     """The features of the items of one decision under one representation, computed once."""
 
     def __init__(self, representation: Representation) -> None:

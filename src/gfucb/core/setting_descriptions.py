@@ -139,7 +139,7 @@ def _describe_function(value: object, outer: frozenset[int]) -> str:
     if code is None or "<" not in name:
         return name
     cells = (cell.cell_contents for cell in getattr(value, "__closure__", None) or ())
-    # Mutable values, such as a list that counts calls, say nothing about what was set.
+    # Mutable values, such as a list that counts calls, are no settings.
     bound = [
         _describe(v, outer)
         if isinstance(v, SCALARS) or callable(v) or dataclasses.is_dataclass(v)
@@ -159,18 +159,18 @@ def _code_bytes(code: types.CodeType) -> bytes:
 
 
 def _layer_options(layer: nn.Module) -> str:
-    """What a layer says of itself, and its public attributes that are numbers, texts or functions.
+    """The `extra_repr` of a layer, and its public attributes that are numbers, texts or functions.
 
     Weights and layers are described by the module; `training` is no option.
     """
-    said = layer.extra_repr()
+    own = layer.extra_repr()
     options = [
         f"{name}={_describe(value, frozenset())}"
         for name, value in vars(layer).items()
-        if not name.startswith("_") and name != "training" and f"{name}=" not in said
+        if not name.startswith("_") and name != "training" and f"{name}=" not in own
         if isinstance(value, (*SCALARS, tuple)) or inspect.isroutine(value)
     ]
-    return ", ".join([*([said] if said else []), *options])
+    return ", ".join([*([own] if own else []), *options])
 
 
 def _constructor_arguments(value: object, outer: frozenset[int]) -> str:

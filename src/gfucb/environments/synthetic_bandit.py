@@ -29,7 +29,8 @@ class SyntheticBandit:
     All randomness of round t derives from (seed, t).
 
     Attributes:
-        truth: f*, whose representation is in `representation_class`; heads are unit vectors.
+        true_function: f*; its representation is in `representation_class`, its heads are unit
+            vectors.
         representation_class: the class an agent may use.
         num_tasks: M.
         num_actions: K.
@@ -38,7 +39,7 @@ class SyntheticBandit:
         seed: rounds derive from it.
     """
 
-    truth: MultiheadFunction
+    true_function: MultiheadFunction
     representation_class: FiniteClass | LinearClass
     num_tasks: int
     num_actions: int
@@ -56,11 +57,11 @@ class SyntheticBandit:
         shape = (self.num_tasks, self.num_actions, self.input_dim)
         candidates = unit_vectors(shape, generator)
         noise = torch.randn(self.num_tasks, generator=generator, dtype=torch.float64)
-        features = features_of(self.truth.representation, candidates.flatten(0, 1))
+        features = features_of(self.true_function.representation, candidates.flatten(0, 1))
         features = features.unflatten(0, shape[:2])
         return BanditRound(
             candidates=candidates,
-            mean_rewards=self.truth.values_of_features(
+            mean_rewards=self.true_function.values_of_features(
                 features, torch.arange(self.num_tasks)[:, None]
             ),
             noise=self.noise_scale * noise,
@@ -72,7 +73,7 @@ class SyntheticBandit:
         return {
             "actions": self.num_actions,
             "input_dim": self.input_dim,
-            "feature_dim": self.truth.heads.shape[1],
+            "feature_dim": self.true_function.heads.shape[1],
         }
 
 
@@ -100,9 +101,9 @@ def finite_bandit(
     ]
     true_member = int(torch.randint(num_representations, (1,), generator=generator))
     heads = unit_vectors((num_tasks, feature_dim), generator)
-    truth = MultiheadFunction(members[true_member], heads)
+    true_function = MultiheadFunction(members[true_member], heads)
     return SyntheticBandit(
-        truth, FiniteClass(members), num_tasks, num_actions, input_dim, noise_scale, seed
+        true_function, FiniteClass(members), num_tasks, num_actions, input_dim, noise_scale, seed
     )
 
 
@@ -123,8 +124,12 @@ def linear_bandit(
     known = LinearClass(input_dim, feature_dim)
     raw = torch.randn(input_dim, feature_dim, generator=generator, dtype=torch.float64)
     representation = LinearRepresentation(torch.linalg.qr(raw).Q.T)
-    truth = MultiheadFunction(representation, unit_vectors((num_tasks, feature_dim), generator))
-    return SyntheticBandit(truth, known, num_tasks, num_actions, input_dim, noise_scale, seed)
+    true_function = MultiheadFunction(
+        representation, unit_vectors((num_tasks, feature_dim), generator)
+    )
+    return SyntheticBandit(
+        true_function, known, num_tasks, num_actions, input_dim, noise_scale, seed
+    )
 
 
 def unit_vectors(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

@@ -145,13 +145,15 @@ class VariableProjection(LeastSquares):
         self,
         stack: NetworkStack,
         data: Sequence[MultitaskDataset],
+        generators: Sequence[torch.Generator],
         *,
         offset: float,
         ridge: float,
-        generators: Sequence[torch.Generator],
+        feature_dim: int,
     ) -> None:
-        """Train the networks of a stack in place, see `StackedFit`."""
-        StackedFit(self, stack, data, offset=offset, ridge=ridge, generators=generators).run()
+        """Train the networks of a stack in place, see `StackedFit`; not with too little data."""
+        if self.can_train(len(data[0]), stack.module, feature_dim):
+            StackedFit(self, stack, data, offset=offset, ridge=ridge, generators=generators).run()
 
     def plan(
         self, data: MultitaskDataset, module: nn.Module, generator: torch.Generator

@@ -13,7 +13,8 @@ from gfucb.core.records import ActionSets, Selection
 from gfucb.exploration.last_layer import LastLayer
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, MultiheadFunction
-from gfucb.models.gradients import WeightSketch, network_of
+from gfucb.models.gradients import network_of
+from gfucb.models.tangents import WeightSketch
 
 # Doublings and bisections of the step length.
 BISECTIONS = 20

@@ -19,7 +19,7 @@ from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet
-from gfucb.models.gradients import WeightSketch
+from gfucb.models.tangents import WeightSketch
 
 
 @dataclass(frozen=True)

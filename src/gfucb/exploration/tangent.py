@@ -10,8 +10,7 @@ from torch import Tensor
 from gfucb.core.records import ActionSets, Prediction, Selection
 from gfucb.exploration.tangent_choice import TangentChoice
 from gfucb.models import ConfidenceSet
-from gfucb.models.gradients import WeightSketch
-from gfucb.models.tangents import Arrowhead
+from gfucb.models.tangents import Arrowhead, WeightSketch
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class Tangent:
         tasks = action_sets.tasks.repeat_interleave(features.shape[1])
         sketches = sketch.of(center, action_sets.candidates.flatten(0, 1), tasks)
         sketches = sketches.unflatten(0, features.shape[:2])
-        if not arrowhead.sees_weights:
+        if not arrowhead.has_weight_information:
             sketches = torch.zeros_like(sketches)
         own, shared = arrowhead.whiten(sketches, features, action_sets.tasks)
         means = center.values_of_features(features, action_sets.tasks[:, None])

@@ -12,14 +12,12 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, task_sums
-from gfucb.core.protocols import Representation
+from gfucb.core.protocols import Representation, WeightStatistics
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.dataset import MultitaskDataset
-from gfucb.models.diagonal_gram import WeightStatistics
-from gfucb.models.gradients import WeightSketch
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.models.multihead import MultiheadFunction
-from gfucb.models.tangents import Arrowhead, TangentStatistics
+from gfucb.models.tangents import Arrowhead, TangentStatistics, WeightSketch
 
 # The relative rounding error of sums of squares.
 ROUNDING = 1e-13

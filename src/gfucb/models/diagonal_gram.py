@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
-from gfucb.models.gradients import WeightSketch, network_of, num_weights, weight_gradients
+from gfucb.models.gradients import network_of, num_weights, weight_gradients
 from gfucb.models.multihead import MultiheadFunction
-from gfucb.models.tangents import TangentStatistics
-
-
-class WeightStatistics(Protocol):
-    """Sums over samples of statistics of their gradients in the weights."""
-
-    def plus(self, other: Self) -> Self:
-        """Statistics of both data sets together."""
-
-
-@dataclass(frozen=True)
-class GradientSquares:
-    """The kind of statistics that holds the squared gradient of each weight, without products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,35 +35,24 @@ class DiagonalStatistics:
         """Statistics of both data sets together, the sum."""
         return DiagonalStatistics(self.squares + other.squares)
 
-
-def statistics_of(
-    kind: WeightSketch | GradientSquares,
-    function: MultiheadFunction,
-    inputs: Tensor,
-    tasks: Tensor,
-    features: Tensor | None = None,
-) -> WeightStatistics:
-    """Statistics of the `kind` of samples [n, *input] of tasks [n], at `function`.
-
-    `features` [n, feature] are those of the inputs, if they are at hand.
-    """
-    if isinstance(kind, WeightSketch):
-        return TangentStatistics.of(kind, function, inputs, tasks, features)
-    return DiagonalStatistics.of(function, inputs, tasks)
+    def tensors(self) -> dict[str, Tensor]:
+        """The statistics as named tensors."""
+        return {"squares": self.squares}
 
 
-def tensors_of(statistics: WeightStatistics) -> dict[str, Tensor]:
-    """The tensors of statistics by name, for saving."""
-    return {name: value for name, value in vars(statistics).items() if isinstance(value, Tensor)}
+@dataclass(frozen=True)
+class GradientSquares:
+    """The kind of statistics that holds the squared gradient of each weight, without products."""
 
+    def statistics(
+        self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor | None
+    ) -> DiagonalStatistics:
+        """Statistics of samples [n, *input] of tasks [n]; `features` are not used."""
+        return DiagonalStatistics.of(function, inputs, tasks)
 
-def restored_statistics(
-    kind: WeightSketch | GradientSquares, tensors: Mapping[str, Tensor]
-) -> WeightStatistics:
-    """The statistics whose `tensors_of` are given."""
-    if isinstance(kind, WeightSketch):
-        return TangentStatistics(kind, tensors["shared"], tensors["couplings"])
-    return DiagonalStatistics(tensors["squares"])
+    def restored(self, tensors: Mapping[str, Tensor]) -> DiagonalStatistics:
+        """The statistics that have these `tensors`."""
+        return DiagonalStatistics(tensors["squares"])
 
 
 class DiagonalGram:

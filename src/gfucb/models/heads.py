@@ -196,8 +196,8 @@ class HeadEllipsoid:
 
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """phi^T V_task^-1 phi: [row, action, feature], [row] -> [row, action]."""
-        everyone = torch.arange(len(self.factors), device=tasks.device)
-        factors = self.cholesky if torch.equal(tasks, everyone) else self.factors[tasks]
+        all_tasks = torch.arange(len(self.factors), device=tasks.device)
+        factors = self.cholesky if torch.equal(tasks, all_tasks) else self.factors[tasks]
         return inverse_squared_norms(factors, features)
 
     def farthest_heads(self, directions: Tensor) -> Tensor:

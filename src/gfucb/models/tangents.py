@@ -2,19 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, ridge_cholesky
-from gfucb.models.gradients import WeightSketch, network_of, num_weights
+from gfucb.core.random import random_stream
+from gfucb.models.gradients import network_of, num_weights, weight_gradients
 from gfucb.models.heads import HeadStatistics
 from gfucb.models.multihead import MultiheadFunction
+from gfucb.models.representations import NeuralRepresentation
 
 # Samples whose products [sample, sketch, feature] are formed at once.
 COUPLING_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class WeightSketch:
+    """Gradients projected to `dim` numbers, which preserves inner products in expectation.
+
+    Weight p is added, with a random sign, to coordinate p modulo `dim`: a count sketch (Charikar,
+    Chen and Farach-Colton 2002) with a fixed hash. It costs one addition per weight and stores no
+    matrix. Its transpose spans a random subspace of the weights, and a sketched gradient is the
+    exact derivative along that subspace.
+    """
+
+    dim: int | None = 64
+    """Length of a sketch; None uses every weight."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.dim is not None and self.dim < 1:
+            raise InvalidInputError(f"a sketch needs at least one dimension, got dim={self.dim}")
+
+    def length(self, weights: int) -> int:
+        """The length of a sketch of this many weights."""
+        return weights if self.dim is None else self.dim
+
+    def of(self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Sketched gradients of f_task(x) in the weights, float64: [sample, sketch]."""
+        weights = num_weights(network_of(function))
+        dim, signs = self.length(weights), self._signs(weights, inputs.device)
+        sketches = torch.zeros(len(inputs), dim, dtype=torch.float64, device=inputs.device)
+        if weights:
+            for chunk, gradients in weight_gradients(function, inputs, tasks):
+                padded = nn.functional.pad(gradients * signs, (0, -weights % dim))
+                sketches[chunk] = padded.unflatten(1, (-1, dim)).sum(1).to(torch.float64)
+        return sketches
+
+    def lifted(self, phi: NeuralRepresentation, coordinates: Tensor) -> list[Tensor]:
+        """The step of the weights with these coordinates [sketch], shaped like the parameters."""
+        weights = num_weights(phi)
+        repeats = -(-weights // len(coordinates)) if weights else 0
+        step = coordinates.repeat(repeats)[:weights] * self._signs(weights, coordinates.device)
+        steps = []
+        for parameter in phi.module.parameters():
+            part, step = step[: parameter.numel()], step[parameter.numel() :]
+            steps.append(part.view_as(parameter).to(parameter.dtype))
+        return steps
+
+    def _signs(self, weights: int, device: torch.device) -> Tensor:
+        if self.dim is None:
+            return torch.ones(weights, device=device)
+        generator = random_stream(self.seed, "weight sketch", self.dim)
+        return (torch.randint(2, (weights,), generator=generator) * 2.0 - 1).to(device)
+
+    def statistics(
+        self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor | None
+    ) -> TangentStatistics:
+        """Statistics of samples [n, *input] of tasks [n], see `TangentStatistics.of`."""
+        return TangentStatistics.of(self, function, inputs, tasks, features)
+
+    def restored(self, tensors: Mapping[str, Tensor]) -> TangentStatistics:
+        """The statistics that have these `tensors`."""
+        return TangentStatistics(self, tensors["shared"], tensors["couplings"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +140,10 @@ class TangentStatistics:
             self.sketch, self.shared + other.shared, self.couplings + other.couplings
         )
 
+    def tensors(self) -> dict[str, Tensor]:
+        """The statistics as named tensors."""
+        return {"shared": self.shared, "couplings": self.couplings}
+
 
 class Arrowhead:
     """The Gram matrix of the linearised fit, factored: one shared block, one for each head.
@@ -115,8 +184,8 @@ class Arrowhead:
         weight_ridge: float,
     ) -> None:
         is_informative = counts > 1
-        self.sees_weights = bool(is_informative.any())
-        if not self.sees_weights:
+        self.has_weight_information = bool(is_informative.any())
+        if not self.has_weight_information:
             tangents = tangents.without_data()
         self.head_factors = heads.cholesky(ridge)  # [task, feature, feature]
         self.couplings = tangents.couplings

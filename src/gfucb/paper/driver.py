@@ -106,9 +106,11 @@ def _note(gathered: Gathered, num_jobs: int) -> str:
     """How many jobs the figure shows, unless it shows all."""
     if len(gathered.finished) == num_jobs:
         return ""
-    begun = len(gathered.under_way)
-    under_way = f"; {begun} more are under way and count as far as they are computed"
-    return f"*From {len(gathered.finished)} of {num_jobs} jobs{under_way if begun else ''}.*"
+    num_unfinished = len(gathered.under_way)
+    under_way = f"; {num_unfinished} more are under way and count as far as they are computed"
+    return (
+        f"*From {len(gathered.finished)} of {num_jobs} jobs{under_way if num_unfinished else ''}.*"
+    )
 
 
 def verdict_page(

@@ -14,9 +14,8 @@ from gfucb.core.random import random_stream
 from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
 from gfucb.environments.image_bandit import RewardMap
 from gfucb.models import ConfidenceSet, MultitaskDataset, Representation, features_of
-from gfucb.models.gradients import WeightSketch
 from gfucb.models.representations import normalise
-from gfucb.models.tangents import TangentStatistics
+from gfucb.models.tangents import TangentStatistics, WeightSketch
 from gfucb.paper.common import Options
 from gfucb.runs.agents.paper_procedure import paper_agent
 from gfucb.runs.loop import play_batched

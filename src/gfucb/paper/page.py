@@ -32,14 +32,25 @@ its history. Commit and versions were added afterwards.
 
 def page_of(results: Path, directory: Path) -> str:
     """The document on all results directories in `results`, with links relative to `directory`."""
-    sections = [_section(name, results / name, directory) for name in REPRODUCTIONS]
-    return "\n".join([INTRODUCTION, _overview(results), *sections])
+    names = _sections(results)
+    sections = [_section(name, results / name, directory) for name in names]
+    return "\n".join([INTRODUCTION, _overview(names, results), *sections])
 
 
-def _overview(results: Path) -> str:
+def _sections(results: Path) -> list[str]:
+    """The reproductions of this package, and those of plugins that have results."""
+    return [
+        name
+        for name in REPRODUCTIONS
+        if REPRODUCTIONS.module_of(name).startswith(f"{__package__}.")
+        or (results / name / "verdict.md").exists()
+    ]
+
+
+def _overview(names: list[str], results: Path) -> str:
     """How many claims of each section hold."""
     lines = ["| section | claims that hold |", "|---|---|"]
-    for name in REPRODUCTIONS:
+    for name in names:
         title, path = _title(name), results / name / "verdict.json"
         if path.exists():
             verdicts = pd.read_json(path)

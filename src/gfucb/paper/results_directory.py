@@ -100,8 +100,8 @@ class ResultsDirectory:
         for name in names:
             if is_finished(self.jobs / name):
                 finished[name] = read_rows(self.jobs / name)
-            elif begun := saved_rows(self.jobs / name):
-                under_way[name] = begun
+            elif rows_so_far := saved_rows(self.jobs / name):
+                under_way[name] = rows_so_far
         rows = [row for table in (*finished.values(), *under_way.values()) for row in table]
         return Gathered(csv_text(rows), _lengths(finished), _lengths(under_way))
 

@@ -78,12 +78,12 @@ class RunAudit:
 
     @property
     def lemma_2(self) -> str:
-        """`kept`, `broken`, or `vacuous` if it allows every round to be wide."""
+        """`holds`, `violated`, or `vacuous` if it allows every round to be wide."""
         if any(wide.count > wide.allowed for wide in self.wide_rounds):
-            return "broken"
+            return "violated"
         if all(wide.allowed >= self.rounds for wide in self.wide_rounds):
             return "vacuous"
-        return "kept"
+        return "holds"
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _audit_round(agent: GFUCB, environment: SyntheticBandit, round_: BanditRound
     has_widths = confidence_set.members is not None
     return _Round(
         squared_radius=radius,
-        distance=confidence_set.squared_distance(environment.truth) / radius,
+        distance=confidence_set.squared_distance(environment.true_function) / radius,
         width=confidence_set.joint_width(decision.inputs, decision.tasks) if has_widths else None,
         optimism=_optimism(agent, round_),
         regret=float(round_.regrets(decision.actions).mean()),
@@ -238,7 +238,7 @@ def theory_problem(environment: SyntheticBandit, config: RunConfig) -> TheoryPro
     return TheoryProblem(
         kind=known.structure,
         num_tasks=environment.num_tasks,
-        feature_dim=environment.truth.heads.shape[1],
+        feature_dim=environment.true_function.heads.shape[1],
         num_rounds=config.num_rounds,
         num_representations=len(known.members or [known]),
         input_dim=environment.input_dim,

@@ -62,10 +62,10 @@ class RowWriter:
     def truncate(path: Path, num_rows: int) -> None:
         """Keep the first rows of a file."""
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        kept = lines[: num_rows + 1]
-        if len(kept) < num_rows + 1 or not kept[-1].endswith("\n"):
+        remaining = lines[: num_rows + 1]
+        if len(remaining) < num_rows + 1 or not remaining[-1].endswith("\n"):
             raise RunDirectoryError(
-                f"{path} has {max(0, len(kept) - 1)} rows but the checkpoint beside it was saved "
-                f"after {num_rows}; remove the directory to start the run over"
+                f"{path} has {max(0, len(remaining) - 1)} rows but the checkpoint beside it was "
+                f"saved after {num_rows}; remove the directory to start the run over"
             )
-        write_text(path, "".join(kept))
+        write_text(path, "".join(remaining))

@@ -1,4 +1,4 @@
-"""Checks of several numbers at once, by the names under which the caller knows them."""
+"""Checks of several numbers at once; the names of the arguments appear in the messages."""
 
 from __future__ import annotations
 

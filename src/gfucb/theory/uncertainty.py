@@ -14,7 +14,7 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import ridge_cholesky, task_grams, task_sums
 from gfucb.models import MultiheadFunction
-from gfucb.models.gradients import WeightSketch
+from gfucb.models.tangents import WeightSketch
 from gfucb.theory.requirements import require_positive
 
 # Number of samples of a task that share one factorisation.

@@ -75,7 +75,7 @@ def _lemma_1_radius(config: BanditAgentConfig, environment: BanditEnvironment) -
     known = environment.representation_class
     # A class that can be listed is its own cover, at scale zero.
     scale = COVER_SCALE if known.members is None else 0.0
-    sizes = (environment.num_tasks, environment.truth.heads.shape[1])
+    sizes = (environment.num_tasks, environment.true_function.heads.shape[1])
     log_number = known.log_covering_number(scale)
     if config.radius == "printed":
         return PrintedRadius(*sizes, log_number, scale)
