@@ -279,3 +279,10 @@ def test_baselines_have_a_short_repr():
     assert repr(gfucb.EpsilonGreedy(uniform)) == f"EpsilonGreedy({uniform!r}, epsilon=0.1)"
     agent = Grouped(6, lambda n, s: gfucb.Uniform(n, seed=s), group_size=3)
     assert repr(agent) == f"Grouped(2 groups of 3, first={uniform!r})"
+
+
+@pytest.mark.parametrize("state", [None, [], {3: torch.zeros(1)}])
+def test_groups_refuse_what_is_no_state(state):
+    agent = Grouped(2, lambda num_tasks, seed: gfucb.linucb(num_tasks, seed=seed))
+    with pytest.raises(InvalidInputError, match="state"):
+        agent.load_state(state)

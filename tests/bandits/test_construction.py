@@ -16,9 +16,33 @@ from gfucb import (
     VariableProjection,
 )
 from gfucb.core.errors import InvalidInputError
-from gfucb.estimation import AdamFit
-from gfucb.exploration import InverseGap, PerturbedRewards
-from gfucb.models import IdentityRepresentation
+from gfucb.estimation import (
+    AdamFit,
+    Alternating,
+    CalibratedRadius,
+    Exhaustive,
+    LogRadius,
+    RandomShifts,
+    ScaledRadius,
+)
+from gfucb.exploration import (
+    Certified,
+    DiagonalSampling,
+    Enumerated,
+    FineTuning,
+    GradientBonus,
+    HeadSampling,
+    InverseGap,
+    Linearised,
+    PerturbedRewards,
+)
+from gfucb.models import (
+    DefaultNetworkClass,
+    FourierFeatures,
+    HeadPenalty,
+    IdentityRepresentation,
+)
+from gfucb.models.tangents import WeightSketch
 
 NAN, INF = math.nan, math.inf
 
@@ -101,6 +125,36 @@ def test_a_radius_that_is_not_a_number_is_refused_by_its_round(radius):
         (lambda: InverseGap(scale="a"), "scale must be a finite number"),
         (lambda: InverseGap(seed=None), "seed must be an integer"),
         (lambda: PerturbedRewards("a"), "reward_perturbation must be a finite number"),
+        (lambda: LastLayer(joint="x"), "joint must be True or False, got 'x'"),
+        (lambda: HeadSampling(seed=None), "seed must be an integer"),
+        (lambda: DiagonalSampling(seed="a"), "seed must be an integer"),
+        (lambda: Linearised(joint=1), "joint must be True or False, got 1"),
+        (lambda: Linearised(sketch=64), r"such as WeightSketch\(64\), got 64"),
+        (lambda: GradientBonus(weight_ridge=0), "weight_ridge must be a finite number above 0"),
+        (lambda: Certified(weight_ridge="a"), "weight_ridge must be a finite number above 0"),
+        (lambda: WeightSketch("a"), "dim of a sketch must be an integer"),
+        (lambda: Enumerated("last"), r"selector must be .* got 'last'"),
+        (lambda: FineTuning("a", 1.0, "sum", True), "learning_rate must be a finite number"),
+        (lambda: FineTuning(0.1, 1.0, "max", True), "excess must be one of .* got 'max'"),
+        (lambda: FineTuning(0.1, 1.0, "sum", None), "feasible_only must be True or False"),
+        (lambda: FineTuning.stable(iterations=2.5), "iterations must be an integer"),
+        (lambda: Alternating(iterations=-1), "iterations must be an integer of at least 0"),
+        (lambda: Alternating(tolerance=NAN), "tolerance must be a finite number"),
+        (lambda: Exhaustive("all"), "representations can be listed, got 'all'"),
+        (lambda: RandomShifts(1.5), "pixels must be an integer of at least 1, got 1.5"),
+        (lambda: LogRadius(c="a"), "c must be a finite number"),
+        (lambda: ScaledRadius(3.0, 2.0), "radius must be a function of the round"),
+        (lambda: CalibratedRadius(0.2, target_coverage="a"), "target_coverage must be"),
+        (lambda: CalibratedRadius(0.2, target_coverage=1.0), "target_coverage must be below 1"),
+        (lambda: HeadPenalty("a"), "ridge must be a finite number above 0"),
+        (lambda: HeadPenalty(1.0, "a"), "head_norm_bound must be a number above 0"),
+        (lambda: DefaultNetworkClass(hidden="a"), "hidden must be an integer"),
+        (lambda: DefaultNetworkClass(dropout=2.0), "dropout must be .* of at most 1"),
+        (lambda: FourierFeatures(0, 4), "num_directions must be an integer of at least 1"),
+        (lambda: FourierFeatures(2, "a"), "feature_dim must be an integer"),
+        (lambda: ConstantRadius(10**400), "value must be a finite number"),
+        (lambda: GFUCB(torch.zeros(2)), "num_tasks must be an integer"),
+        (lambda: GFUCB(10**30), "num_tasks must be an integer of at most"),
         (lambda: BatchedAgents(None), "list of agents, got NoneType"),
         (lambda: BatchedAgents(GFUCB(2)), "list of agents, got GFUCB"),
         (lambda: gfucb.save(3, "agent"), "agent must be an object with the methods state"),

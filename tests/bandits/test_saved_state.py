@@ -99,7 +99,9 @@ def test_floats_that_are_not_finite_are_refused_in_every_tensor(name):
     for key, tensor in state.items():
         if tensor.is_floating_point() and tensor.numel():
             assert_refused(agent, changed_with(state, key, NAN), key)
-            assert_refused(agent, changed_with(state, key, INF), key)
+            assert_refused(
+                agent, changed_with(state, key, INF), key.removeprefix("representation.")
+            )
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -192,3 +194,47 @@ def test_a_loaded_agent_does_not_share_memory_with_the_state():
         tensor.zero_()
     fresh = agent.decide(numbers("question", 3, 4, 5)).optimistic_values
     assert torch.equal(answer, fresh)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_types_that_torch_would_convert_and_sparse_tensors_are_refused(name):
+    agent = trained(name)
+    state = copied(agent.state())
+    for key, tensor in state.items():
+        if tensor.ndim:
+            assert_refused(agent, state | {key: tensor.to_sparse()}, "dense")
+        if key != "data.inputs":  # inputs may be of any real type
+            assert_refused(agent, state | {key: tensor.to(torch.float16)}, "float16")
+            assert_refused(agent, state | {key: tensor.to(torch.bool)}, "bool")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_numbers_whose_squares_overflow_are_refused(name):
+    agent = trained(name)
+    state = copied(agent.state())
+    for key in ("heads", "statistics.grams", "statistics.moments", "calibration.scores"):
+        if key in state and state[key].numel():
+            assert_refused(agent, state | {key: torch.full_like(state[key], 1e200)}, key)
+
+
+def test_names_of_a_state_are_texts():
+    agent = trained("default network")
+    assert_refused(agent, agent.state() | {3: torch.zeros(1)}, "texts, got 3")
+
+
+def test_a_network_with_an_infinite_constant_is_restored():
+    class Masked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(5, 3)
+            self.register_buffer("mask", torch.tensor([0.0, -INF, 0.0]))
+
+        def forward(self, inputs):
+            return torch.softmax(self.layer(inputs) + self.mask, dim=-1)
+
+    torch.manual_seed(0)
+    agent, again = GFUCB(3, Masked()), GFUCB(3, Masked())
+    agent.observe(agent.decide(numbers("first", 3, 4, 5)), [0.0, 1.0, 0.5])
+    again.load_state(agent.state())
+    question = numbers("question", 3, 4, 5)
+    assert torch.equal(again.decide(question).actions, agent.decide(question).actions)

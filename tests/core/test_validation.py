@@ -151,6 +151,8 @@ def changed_decisions(decision: Decision) -> list[tuple[object, str]]:
         (predicting(mean * NAN, variance), "means .* finite"),
         (predicting(mean, variance * NAN), "variances .* finite"),
         (predicting(mean, variance * INF), "variances .* finite"),
+        (predicting(mean + 1e300, variance), r"means .* at most 1e\+100"),
+        (predicting(mean, variance + 1e300), r"variances .* at most 1e\+100"),
         (predicting(mean, -variance - 1), "variances .* not be negative"),
         (predicting(mean.long(), variance), "means .* floats"),
         (predicting(None, variance), "means .* floats .* got NoneType"),

@@ -81,7 +81,7 @@ def test_a_saved_representation_is_restored_by_an_equal_class(name):
 @pytest.mark.parametrize(
     ("known", "state", "message"),
     [
-        (LinearClass(3, 2), {"matrix": torch.zeros(3, 3)}, r"\[3, 3\]"),
+        (LinearClass(3, 2), {"matrix": torch.zeros(3, 3, dtype=torch.float64)}, r"\[3, 3\]"),
         (LinearClass(3, 2), {}, "'matrix'"),
         (FiniteClass([squares]), {"member": torch.tensor(1)}, "member"),
         (FiniteClass([squares]), {"member": torch.tensor(-1)}, "member"),

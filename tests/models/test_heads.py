@@ -107,7 +107,7 @@ def test_norm_bounded_heads_are_the_constrained_minimisers(seed):
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_ridge_that_is_not_positive_is_refused(bad):
-    with pytest.raises(InvalidInputError, match="ridge must be positive"):
+    with pytest.raises(InvalidInputError, match="ridge must be a finite number above 0"):
         HeadPenalty(bad)
 
 

@@ -122,5 +122,5 @@ def test_representations_without_weights_and_empty_sketches_are_refused():
     linear = MultiheadFunction(IdentityRepresentation(), torch.ones(3, 5, dtype=torch.float64))
     with pytest.raises(InvalidInputError, match="NeuralRepresentation"):
         gradient_features(linear, inputs, tasks)
-    with pytest.raises(InvalidInputError, match="at least one dimension"):
+    with pytest.raises(InvalidInputError, match="dim of a sketch must be an integer of at least 1"):
         WeightSketch(dim=0)

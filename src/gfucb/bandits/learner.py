@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
-from gfucb.bandits.state_validation import validate_learner_state
+from gfucb.bandits.state_validation import REPRESENTATION_PREFIX, validate_learner_state
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.protocols import (
@@ -31,7 +31,6 @@ from gfucb.models import (
 )
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
-REPRESENTATION_PREFIX = "representation."
 TANGENTS_PREFIX = "tangents."
 
 

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT
-from gfucb.core.validation.settings import LARGEST_REWARD
+from gfucb.core.validation.settings import LARGEST_COMPUTED, LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 
+REPRESENTATION_PREFIX = "representation."
 NAMES = (
     "counters",
     "monitor",
@@ -30,14 +31,19 @@ def validate_learner_state(
     """Check names, shapes, types, finiteness and ranges of all tensors of a learner's state.
 
     Tensors whose names start with one of `prefixes` belong to other components, which check their
-    shapes; here their numbers must be finite.
+    shapes; here NaN is refused, and infinity outside the representation.
     """
     validate_state_names(state, NAMES, prefixes)
     num_samples = _validate_data(state, num_tasks)
     floats = torch.float64
-    shape = validate_state_tensor(state, "heads", (num_tasks, None), dtype=floats).shape
-    validate_state_tensor(state, "statistics.moments", shape, dtype=floats)
-    validate_state_tensor(state, "statistics.grams", (*shape, shape[1]), dtype=floats)
+    low, high = -LARGEST_COMPUTED, LARGEST_COMPUTED
+    shape = validate_state_tensor(
+        state, "heads", (num_tasks, None), dtype=floats, low=low, high=high
+    ).shape
+    for name, expected in {"moments": shape, "grams": (*shape, shape[1])}.items():
+        validate_state_tensor(
+            state, f"statistics.{name}", expected, dtype=floats, low=low, high=high
+        )
     counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
     if int(counters[1]) > num_samples:
         raise InvalidInputError(
@@ -46,10 +52,13 @@ def validate_learner_state(
         )
     # Before the first fit the mean error to compare with is infinite.
     validate_state_tensor(state, "monitor", (3,), dtype=floats, low=0, is_finite=False)
-    validate_state_tensor({"monitor": state["monitor"][1:]}, "monitor", (2,))
+    validate_state_tensor({"monitor": state["monitor"][1:]}, "monitor", (2,), high=high)
     for name in state:
         if name.startswith(tuple(prefixes)):
-            validate_state_tensor(state, name, (None,) * state[name].ndim)
+            # A network may have constants, such as a mask, that hold infinity.
+            is_finite = not name.startswith(REPRESENTATION_PREFIX)
+            any_shape = (None,) * state[name].ndim
+            validate_state_tensor(state, name, any_shape, is_finite=is_finite)
 
 
 def _validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Agent
 from gfucb.core.records import Row
+from gfucb.core.validation.states import validate_state
 
 
 def mean_diagnostics(agents: Sequence[Agent]) -> Row:
@@ -38,6 +39,7 @@ def numbered_states(agents: Sequence[Agent]) -> dict[str, Tensor]:
 
 def load_numbered_states(agents: Sequence[Agent], state: Mapping[str, Tensor]) -> None:
     """Load what `numbered_states` returned; if one agent refuses its part, none changes."""
+    validate_state(state)
     numbers = {str(number) for number in range(len(agents))}
     for name in state:
         if name.partition("/")[0] not in numbers or "/" not in name:

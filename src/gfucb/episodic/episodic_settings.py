@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gfucb.core.errors import InvalidInputError, lookup
+from gfucb.core.errors import lookup
 from gfucb.core.protocols import Backup
 from gfucb.core.validation.components import validate_action_selector
 from gfucb.core.validation.settings import validate_methods
@@ -67,10 +67,3 @@ def validate_backup(backup: Any, action_selector: Any) -> Backup:
     if isinstance(backup, str):
         return lookup(backups, backup, "backup")()
     return validate_methods(backup, f"backup, if not one of {sorted(backups)},", BACKUP_METHODS)
-
-
-def validate_flag(value: Any, name: str) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise InvalidInputError(f"{name} must be True or False, got {value!r}")
-    return value

@@ -13,13 +13,13 @@ from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import (
     validate_component,
     validate_count,
+    validate_flag,
     validate_not_negative,
     validate_number,
 )
 from gfucb.episodic.auxiliary_targets import AuxiliaryTargets
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.cached_features import MemberFeatures
-from gfucb.episodic.episodic_settings import validate_flag
 from gfucb.estimation import Exhaustive
 from gfucb.models import HeadPenalty, MultiheadFunction, prior_function
 

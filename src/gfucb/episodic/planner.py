@@ -11,10 +11,15 @@ from torch import Tensor
 from gfucb.core.protocols import Backup, SquaredRadius
 from gfucb.core.random import random_stream
 from gfucb.core.setting_descriptions import describe_setting
-from gfucb.core.validation.settings import validate_component, validate_number, validate_seed
+from gfucb.core.validation.settings import (
+    validate_component,
+    validate_flag,
+    validate_number,
+    validate_seed,
+)
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import Floats
-from gfucb.episodic.episodic_settings import Range, validate_flag
+from gfucb.episodic.episodic_settings import Range
 from gfucb.episodic.fit_settings import FitSettings
 from gfucb.episodic.plan_state import PlanState
 from gfucb.episodic.stage_fit import Fitted, StageFit

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.protocols import LeastSquares
+from gfucb.core.validation.settings import validate_count, validate_not_negative
 from gfucb.estimation.profile import best_on, penalised_error
 from gfucb.models import (
     HeadPenalty,
@@ -32,6 +33,10 @@ class Alternating(LeastSquares):
     iterations: int = 100
     tolerance: float = 1e-10
     """Stop when an iteration decreases the error by less than this fraction."""
+
+    def __post_init__(self) -> None:
+        validate_count(self.iterations, "iterations", at_least=0)
+        validate_not_negative(self.tolerance, "tolerance")
 
     def __call__(
         self,

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.settings import validate_count
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,7 @@ class RandomShifts:
     pixels: int = 1
 
     def __post_init__(self) -> None:
-        if self.pixels < 1:
-            raise InvalidInputError(f"pixels must be at least 1, got {self.pixels}")
+        validate_count(self.pixels, "pixels")
 
     def __call__(self, inputs: Tensor, generator: torch.Generator) -> Tensor:
         """Shift each image of [n, ..., height, width] by its own random offset."""

@@ -10,7 +10,12 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Prediction
-from gfucb.core.validation.settings import validate_count, validate_not_negative
+from gfucb.core.validation.settings import (
+    LARGEST_COMPUTED,
+    validate_count,
+    validate_not_negative,
+    validate_number,
+)
 from gfucb.core.validation.states import validate_state_tensor
 
 
@@ -53,11 +58,10 @@ class CalibratedRadius:
         validate_not_negative(self.factor, "factor")
         validate_count(self.warm_up, "warm_up")
         validate_count(self.window, "window", at_least=self.warm_up)
-        target = self.target_coverage
-        if target is not None and not 0 < target < 1:
-            raise InvalidInputError(
-                f"target_coverage must lie between 0 and 1 or be None, got {target}"
-            )
+        if self.target_coverage is not None:
+            target = validate_number(self.target_coverage, "target_coverage", above=0.0)
+            if not target < 1:
+                raise InvalidInputError(f"target_coverage must be below 1, got {target}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +118,12 @@ class Calibration:
         num_rewards, num_covered = counts.tolist()
         length = min(num_rewards, self.radius.window)
         scores = validate_state_tensor(
-            state, "calibration.scores", (length,), dtype=torch.float64, low=0
+            state,
+            "calibration.scores",
+            (length,),
+            dtype=torch.float64,
+            low=0,
+            high=LARGEST_COMPUTED,
         )
         if num_covered > num_rewards:
             raise InvalidInputError(

@@ -22,7 +22,7 @@ class Exhaustive(LeastSquares):
     representation_class: RepresentationClass
 
     def __post_init__(self) -> None:
-        if not self.representation_class.members:
+        if not getattr(self.representation_class, "members", None):
             raise InvalidInputError(
                 "an exhaustive fit needs a class whose representations can be listed, "
                 f"got {self.representation_class!r}"

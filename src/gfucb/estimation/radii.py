@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import SquaredRadius
-from gfucb.core.validation.settings import validate_not_negative
+from gfucb.core.validation.settings import (
+    validate_component,
+    validate_not_negative,
+    validate_number,
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class LogRadius(SquaredRadius):
     def __post_init__(self) -> None:
         validate_not_negative(self.a, "a")
         validate_not_negative(self.b, "b")
-        if not (math.isfinite(self.c) and self.b + self.c >= 1):
+        if not self.b + validate_number(self.c, "c") >= 1:
             raise InvalidInputError(f"b + c must be at least 1, got b={self.b}, c={self.c}")
 
     def __call__(self, round_index: int) -> float:
@@ -57,6 +61,9 @@ class ScaledRadius(SquaredRadius):
 
     def __post_init__(self) -> None:
         validate_not_negative(self.factor, "factor")
+        validate_component(
+            self.radius, "radius", "a function of the round, such as ConstantRadius(1.0)"
+        )
 
     def __call__(self, round_index: int) -> float:
         """The scaled radius at t."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
 from gfucb.exploration.last_layer import LastLayer
-from gfucb.exploration.tangent import Tangent
+from gfucb.exploration.tangent import Tangent, validate_sketch_settings
 from gfucb.models import ConfidenceSet, MultiheadFunction
 from gfucb.models.gradients import network_of
 from gfucb.models.tangents import WeightSketch
@@ -39,6 +39,9 @@ class Certified(ActionSelector):
 
     sketch: WeightSketch = field(default_factory=WeightSketch)
     weight_ridge: float = 10.0
+
+    def __post_init__(self) -> None:
+        validate_sketch_settings(self.sketch, self.weight_ridge)
 
     @property
     def weight_statistics(self) -> WeightSketch:

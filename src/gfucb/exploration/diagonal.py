@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Prediction, Selection
+from gfucb.core.validation.settings import validate_seed
 from gfucb.exploration.draws import generator_for
 from gfucb.exploration.last_layer import center_ellipsoid
 from gfucb.models import ConfidenceSet
@@ -62,6 +63,9 @@ class DiagonalSampling(ActionSelector):
     weight_statistics: ClassVar[GradientSquares] = GradientSquares()
     returns_member: ClassVar[bool] = False
     is_optimistic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        validate_seed(self.seed)
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
         """Return the action with the largest sample in each row."""

@@ -11,6 +11,7 @@ import torch
 from gfucb.core.errors import TooManyTuplesError
 from gfucb.core.protocols import ActionSelector, WeightStatisticsKind
 from gfucb.core.records import ActionSets, Selection
+from gfucb.core.validation.components import validate_action_selector
 from gfucb.models import ConfidenceSet
 
 LARGEST_ENUMERATION = 10_000
@@ -26,6 +27,9 @@ class Enumerated(ActionSelector):
     """
 
     selector: ActionSelector
+
+    def __post_init__(self) -> None:
+        validate_action_selector(self.selector, "selector")
 
     @property
     def joint(self) -> bool:

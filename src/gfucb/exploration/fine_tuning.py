@@ -9,19 +9,27 @@ does not. With the mean instead of the sum the constraint never binds. The measu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
+from gfucb.core.validation.settings import (
+    validate_choice,
+    validate_count,
+    validate_flag,
+    validate_not_negative,
+)
 from gfucb.models import ConfidenceSet, MultiheadFunction
 from gfucb.models.gradients import network_of
 from gfucb.models.heads import shorten
 from gfucb.models.nn.cuda_graphs import CudaGraphed
 
 Weights = list[Tensor]  # the module's parameters, then the heads
+Excess = Literal["sum", "mean", "relative"]
+Optimiser = Literal["sgd", "adam"]
 BISECTIONS = 20
 
 
@@ -51,11 +59,20 @@ class FineTuning(ActionSelector):
 
     learning_rate: float
     penalty: float
-    excess: Literal["sum", "mean", "relative"]
+    excess: Excess
     feasible_only: bool
-    optimiser: Literal["sgd", "adam"] = "sgd"
+    optimiser: Optimiser = "sgd"
     decays: bool = False
     iterations: int = 200
+
+    def __post_init__(self) -> None:
+        validate_not_negative(self.learning_rate, "learning_rate")
+        validate_not_negative(self.penalty, "penalty")
+        validate_choice(self.excess, "excess", get_args(Excess))
+        validate_flag(self.feasible_only, "feasible_only")
+        validate_choice(self.optimiser, "optimiser", get_args(Optimiser))
+        validate_flag(self.decays, "decays")
+        validate_count(self.iterations, "iterations", at_least=0)
 
     @property
     def returns_member(self) -> bool:

@@ -14,6 +14,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import first_best
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Prediction, Selection
+from gfucb.core.validation.settings import validate_flag
 from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
 
@@ -40,6 +41,9 @@ class LastLayer(ActionSelector):
     """
 
     joint: bool = True
+
+    def __post_init__(self) -> None:
+        validate_flag(self.joint, "joint")
 
     @property
     def returns_member(self) -> bool:

@@ -17,7 +17,8 @@ from typing import ClassVar
 
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import ActionSets, Selection
-from gfucb.exploration.tangent import Tangent
+from gfucb.core.validation.settings import validate_flag
+from gfucb.exploration.tangent import Tangent, validate_sketch_settings
 from gfucb.models import ConfidenceSet
 from gfucb.models.tangents import WeightSketch
 
@@ -47,6 +48,10 @@ class Linearised(ActionSelector):
     weight_ridge: float = 10.0
     joint: bool = True
     returns_member: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        validate_sketch_settings(self.sketch, self.weight_ridge)
+        validate_flag(self.joint, "joint")
 
     @property
     def weight_statistics(self) -> WeightSketch:
@@ -82,6 +87,9 @@ class GradientBonus(ActionSelector):
     weight_ridge: float = 10.0
     joint: ClassVar[bool] = False
     returns_member: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        validate_sketch_settings(self.sketch, self.weight_ridge)
 
     @property
     def weight_statistics(self) -> WeightSketch:

@@ -10,6 +10,7 @@ import torch
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.random import random_stream
 from gfucb.core.records import ActionSets, Selection
+from gfucb.core.validation.settings import validate_seed
 from gfucb.exploration.last_layer import center_ellipsoid, prediction_of
 from gfucb.models import ConfidenceSet
 
@@ -34,6 +35,9 @@ class HeadSampling(ActionSelector):
     joint: ClassVar[bool] = False
     returns_member: ClassVar[bool] = False
     is_optimistic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        validate_seed(self.seed)
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Selection:
         """Return the sampled function and its best actions."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.records import ActionSets, Prediction, Selection
+from gfucb.core.validation.settings import validate_instance, validate_number
 from gfucb.exploration.tangent_choice import TangentChoice
 from gfucb.models import ConfidenceSet
 from gfucb.models.tangents import Arrowhead, WeightSketch
@@ -149,3 +150,9 @@ class Tangent:
         num_tasks = self.confidence_set.center.num_tasks
         by_task = own.new_zeros(num_tasks, own.shape[1]).index_add(0, self.action_sets.tasks, own)
         return by_task, shared.sum(0)
+
+
+def validate_sketch_settings(sketch: WeightSketch, weight_ridge: float) -> None:
+    """Check the settings that selectors on sketched gradients share."""
+    validate_instance(sketch, "sketch", WeightSketch, "a WeightSketch, such as WeightSketch(64)")
+    validate_number(weight_ridge, "weight_ridge", above=0.0)

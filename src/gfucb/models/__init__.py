@@ -2,17 +2,12 @@
 
 from gfucb.core.features import features_of
 from gfucb.core.protocols import Representation, RepresentationClass
-from gfucb.models.classes import (
-    DefaultNetworkClass,
-    FiniteClass,
-    LinearClass,
-    NeuralClass,
-    as_representation_class,
-)
+from gfucb.models.classes import FiniteClass, LinearClass, as_representation_class
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
 from gfucb.models.multihead import MultiheadFunction, prior_function
+from gfucb.models.network_classes import DefaultNetworkClass, NeuralClass
 from gfucb.models.nn.networks import FourierFeatures
 from gfucb.models.representations import (
     IdentityRepresentation,

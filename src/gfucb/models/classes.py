@@ -1,4 +1,4 @@
-"""The classes Phi of representations: finite, linear, and neural.
+"""The classes Phi of representations: finite and linear; networks are in `network_classes`.
 
 Each class implements `RepresentationClass`: it builds its initial representation, saves and
 restores one of its members, and identifies itself by a fingerprint.
@@ -7,7 +7,6 @@ restores one of its members, and identifies itself by a fingerprint.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,24 +18,11 @@ from torch import Tensor, nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of
 from gfucb.core.protocols import Representation, RepresentationClass
-from gfucb.core.setting_descriptions import describe_module
 from gfucb.core.validation.settings import validate_count
 from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.fingerprints import digest_of
-from gfucb.models.nn.networks import default_network
-from gfucb.models.representations import (
-    LinearRepresentation,
-    NeuralRepresentation,
-    Normalisation,
-    as_network,
-    normalise,
-)
-
-# Refitting phi when the data has grown by 30% has the same regret as refitting in every round.
-REFIT_GROWTH = 1.3
-# The default network refuses larger inputs; it expects values around one.
-LARGEST_DEFAULT_INPUT = 1e3
-MODULE_PREFIX = "module."
+from gfucb.models.network_classes import REFIT_GROWTH, DefaultNetworkClass, NeuralClass
+from gfucb.models.representations import LinearRepresentation
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +154,8 @@ class LinearClass:
         device: torch.device | str,
     ) -> LinearRepresentation:
         """The representation with the saved matrix."""
-        matrix = _saved(state, "matrix")
-        if tuple(matrix.shape) != (self.feature_dim, self.input_dim):
-            raise InvalidInputError(
-                f"the saved matrix has shape {list(matrix.shape)}, this class has "
-                f"[feature, input] = [{self.feature_dim}, {self.input_dim}]"
-            )
+        shape = (self.feature_dim, self.input_dim)
+        matrix = validate_state_tensor(state, "matrix", shape, dtype=torch.float64)
         return LinearRepresentation(matrix.to(device))
 
     def fingerprint(self) -> str:
@@ -188,135 +170,6 @@ class LinearClass:
         return (
             self.feature_dim * self.input_dim * math.log1p(2 * math.sqrt(self.feature_dim) / scale)
         )
-
-
-class _Networks(ABC):
-    """What all classes of networks have in common."""
-
-    structure: ClassVar[Literal["neural"]] = "neural"
-    members: ClassVar[None] = None
-    default_refit_growth: ClassVar[float] = REFIT_GROWTH
-
-    @abstractmethod
-    def initial(
-        self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
-    ) -> NeuralRepresentation:
-        """The network that the first fit starts from."""
-
-    def state_of(self, representation: Representation) -> dict[str, Tensor]:
-        """The parameters and buffers of the module."""
-        module = as_network(representation).module
-        return {f"{MODULE_PREFIX}{name}": tensor for name, tensor in module.state_dict().items()}
-
-    def restored(
-        self,
-        state: Mapping[str, Tensor],
-        inputs: Tensor,
-        generator: torch.Generator,
-        device: torch.device | str,
-    ) -> NeuralRepresentation:
-        """The initial network with the saved parameters and buffers."""
-        network = self.initial(inputs, generator, device)
-        saved = {
-            name.removeprefix(MODULE_PREFIX): tensor
-            for name, tensor in state.items()
-            if name.startswith(MODULE_PREFIX)
-        }
-        try:
-            network.module.load_state_dict(saved)
-        except RuntimeError as error:
-            raise InvalidInputError(
-                f"the saved weights do not fit this network: {error}"
-            ) from error
-        return network
-
-
-@dataclass(frozen=True, eq=False)
-class NeuralClass(_Networks):
-    """Phi = { module with any parameters }; fits start from the parameters given here.
-
-    Args:
-        module: any torch module [n, *input] -> [n, feature]. The class takes a deep copy, so
-            later changes of the module have no effect here, and the agent never changes it.
-        normalisation: what is done to its output, see `NeuralRepresentation`.
-    """
-
-    module: nn.Module
-    normalisation: Normalisation = "none"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.module, nn.Module):
-            raise InvalidInputError(
-                f"a neural class needs a torch module, got {type(self.module).__name__}"
-            )
-        normalise(torch.zeros(1, 1), self.normalisation)  # refuses an unknown one
-        network = NeuralRepresentation(self.module, self.normalisation).copy()
-        object.__setattr__(self, "module", network.module)
-
-    def __repr__(self) -> str:
-        return f"NeuralClass({NeuralRepresentation(self.module, self.normalisation)!r})"
-
-    def validate_inputs(self, inputs: Tensor) -> None:
-        """Accept all inputs; those the module cannot read raise an error in `initial`."""
-
-    def initial(
-        self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
-    ) -> NeuralRepresentation:
-        """A copy of the module."""
-        return _on(NeuralRepresentation(self.module, self.normalisation).copy(), device)
-
-    def fingerprint(self) -> str:
-        """The architecture, with all options of its layers, and the normalisation.
-
-        Initial weights do not count: a state holds all weights, and an agent that restores it may
-        have been built with others.
-        """
-        return f"neural({self.normalisation}, {describe_module(self.module)})"
-
-
-@dataclass(frozen=True)
-class DefaultNetworkClass(_Networks):
-    """Phi = the default network for the shape of the inputs, with any parameters.
-
-    The initial weights derive from the seed of the agent. Arguments are those of
-    `default_network`.
-    """
-
-    feature_dim: int = 128
-    num_directions: int | None = 20
-    hidden: int = 256
-    dropout: float | None = None
-
-    def validate_inputs(self, inputs: Tensor) -> None:
-        """Refuse what the network does not read well: large floats, and integers but bytes."""
-        if inputs.is_floating_point() and float(inputs.abs().max()) > LARGEST_DEFAULT_INPUT:
-            raise InvalidInputError(
-                f"inputs reach {float(inputs.abs().max()):.3g}; the default network expects values "
-                "around one. Standardise them, or pass a representation that does"
-            )
-        if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
-            raise InvalidInputError(
-                f"inputs are {inputs.dtype}, which the default network does not read. Pass floats, "
-                "bytes for images, or a representation (for item numbers, a torch.nn.Embedding)"
-            )
-
-    def initial(
-        self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
-    ) -> NeuralRepresentation:
-        """A network for inputs of this shape, with weights drawn from `generator`."""
-        module = default_network(
-            inputs.shape[1:],
-            generator,
-            feature_dim=self.feature_dim,
-            num_directions=self.num_directions,
-            hidden=self.hidden,
-            dropout=self.dropout,
-        )
-        return _on(NeuralRepresentation(module), device)
-
-    def fingerprint(self) -> str:
-        """Its arguments; the initial weights follow from them, the inputs and the seed."""
-        return f"neural({self!r})"
 
 
 def as_representation_class(representation: Any) -> RepresentationClass:
@@ -334,14 +187,3 @@ def as_representation_class(representation: Any) -> RepresentationClass:
             f"another RepresentationClass, or None, got {representation!r}"
         )
     return representation
-
-
-def _on(network: NeuralRepresentation, device: torch.device | str) -> NeuralRepresentation:
-    network.module.to(device).eval()
-    return network
-
-
-def _saved(state: Mapping[str, Tensor], name: str) -> Tensor:
-    if name not in state:
-        raise InvalidInputError(f"the saved state of the representation has no tensor {name!r}")
-    return state[name]

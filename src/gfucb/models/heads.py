@@ -10,7 +10,6 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import (
     cholesky_solve,
     inverse_squared_norms,
@@ -19,6 +18,7 @@ from gfucb.core.linalg import (
     task_grams,
     task_sums,
 )
+from gfucb.core.validation.settings import validate_number
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
 # The search for the logarithm of a multiplier goes up to this size, in steps of STRIDE.
@@ -35,12 +35,9 @@ class HeadPenalty:
     norm_bound: float | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.ridge) and self.ridge > 0):
-            raise InvalidInputError(f"ridge must be positive and finite, got {self.ridge}")
-        if self.norm_bound is not None and not self.norm_bound > 0:
-            raise InvalidInputError(
-                f"head_norm_bound must be positive or None, got {self.norm_bound}"
-            )
+        validate_number(self.ridge, "ridge", above=0.0)
+        if self.norm_bound is not None:
+            validate_number(self.norm_bound, "head_norm_bound", above=0.0, is_finite=False)
 
 
 @dataclass(frozen=True, eq=False)

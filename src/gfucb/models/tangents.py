@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, ridge_cholesky
 from gfucb.core.random import random_stream
+from gfucb.core.validation.settings import validate_count, validate_seed
 from gfucb.models.gradients import network_of, num_weights, weight_gradients
 from gfucb.models.heads import HeadStatistics
 from gfucb.models.multihead import MultiheadFunction
@@ -36,8 +36,9 @@ class WeightSketch:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.dim is not None and self.dim < 1:
-            raise InvalidInputError(f"a sketch needs at least one dimension, got dim={self.dim}")
+        if self.dim is not None:
+            validate_count(self.dim, "the dim of a sketch")
+        validate_seed(self.seed)
 
     def length(self, weights: int) -> int:
         """The length of a sketch of this many weights."""

@@ -24,6 +24,7 @@ from gfucb.core.validation.arrays import (
     validate_rewards,
     validate_tasks,
 )
+from gfucb.core.validation.settings import LARGEST_COMPUTED
 
 __all__ = [
     "ArrayLike",
@@ -156,6 +157,10 @@ def validate_prediction(prediction: Any, shape: tuple[int, ...]) -> None:
             "the predicted variances of the decision must not be negative, "
             f"got {float(prediction.variance.min()):g}"
         )
+    require_in_range(prediction.mean, "the predicted means of the decision", LARGEST_COMPUTED)
+    require_in_range(
+        prediction.variance, "the predicted variances of the decision", LARGEST_COMPUTED
+    )
 
 
 def _require_features(features: Any, rows: int) -> None:

@@ -19,11 +19,11 @@ SELECTOR_PROPERTIES = (
 )
 
 
-def validate_action_selector(selector: Any) -> ActionSelector:
-    """Return `selector` if it has the members of `ActionSelector`, or refuse it."""
+def validate_action_selector(selector: Any, name: str = "action_selector") -> ActionSelector:
+    """Return the argument `name` if it has the members of `ActionSelector`, or refuse it."""
     expected = "an ActionSelector, such as LastLayer()"
-    validate_component(selector, "action_selector", expected)
-    missing = [name for name in SELECTOR_PROPERTIES if not hasattr(selector, name)]
+    validate_component(selector, name, expected)
+    missing = [own for own in SELECTOR_PROPERTIES if not hasattr(selector, own)]
     if missing:
         raise InvalidInputError(
             f"the action selector {type(selector).__name__} has no {', '.join(missing)}; subclass "

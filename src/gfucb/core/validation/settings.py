@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from gfucb.core.errors import InvalidInputError
@@ -15,21 +16,55 @@ Component = TypeVar("Component")
 SMALLEST_RIDGE = 1e-12
 # Squares of larger rewards, or of larger values, leave no correct digits when they are summed.
 LARGEST_REWARD = 1e12
+# Predictions, heads and sums over accepted data are far smaller; squares of larger ones overflow.
+LARGEST_COMPUTED = 1e100
+# Counts are sizes of tensors, which are 64-bit integers.
+LARGEST_COUNT = 2**63 - 1
 
 
 def validate_count(value: Any, name: str, *, at_least: int = 1) -> int:
     """`value` as an integer of at least 1 (or `at_least`)."""
-    is_integer = hasattr(value, "__index__") and not isinstance(value, bool)
-    if not is_integer or operator.index(value) < at_least:
+    number = _integer(value)
+    if number is None or number < at_least:
         raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {value!r}")
-    return operator.index(value)
+    if number > LARGEST_COUNT:
+        raise InvalidInputError(f"{name} must be an integer of at most {LARGEST_COUNT}")
+    return number
 
 
 def validate_seed(value: Any, name: str = "seed") -> int:
     """`value` as an integer; None is refused, because a run without a seed cannot be repeated."""
-    if not hasattr(value, "__index__") or isinstance(value, bool):
+    number = _integer(value)
+    if number is None:
         raise InvalidInputError(f"{name} must be an integer, such as 0, got {value!r}")
-    return operator.index(value)
+    return number
+
+
+def _integer(value: Any) -> int | None:
+    """`value` as an integer; None if it is a boolean or no single integer."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:  # also for an array of several numbers
+        return None
+
+
+def validate_flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def validate_choice(value: Any, name: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInputError(f"{name} must be one of {list(choices)}, got {value!r}")
+
+
+def validate_instance(value: Any, name: str, kind: type, expected: str) -> None:
+    """Refuse what is not of type `kind`; `expected` says what it should be, with an example."""
+    if not isinstance(value, kind):
+        raise InvalidInputError(f"{name} must be {expected}, got {value!r}")
 
 
 def validate_number(
@@ -49,7 +84,10 @@ def validate_number(
     ]
     expected = " ".join(["a finite number" if is_finite else "a number", " and ".join(bounds)])
     is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    number = float(value) if is_real else math.nan
+    try:
+        number = float(value) if is_real else math.nan
+    except OverflowError:
+        raise InvalidInputError(f"{name} must be {expected.strip()}, got a larger one") from None
     in_bounds = at_least <= number <= at_most and (above == -math.inf or number > above)
     if not in_bounds or (is_finite and not math.isfinite(number)):
         raise InvalidInputError(f"{name} must be {expected.strip()}, got {value!r}")

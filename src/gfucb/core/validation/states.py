@@ -18,6 +18,9 @@ def validate_state(state: Any) -> None:
         raise InvalidInputError(
             f"a state is a dictionary of named tensors, got {type(state).__name__}"
         )
+    for name in state:
+        if not isinstance(name, str):
+            raise InvalidInputError(f"the names of a state must be texts, got {name!r}")
 
 
 def validate_state_names(
@@ -29,7 +32,7 @@ def validate_state_names(
     """
     validate_state(state)
     for name in state:
-        if name not in required and not str(name).startswith(tuple(optional_prefixes)):
+        if name not in required and not name.startswith(tuple(optional_prefixes)):
             raise InvalidInputError(f"the state has an unexpected tensor {name!r}")
     for name in [*required, *state]:
         _tensor_named(name, state)
@@ -87,6 +90,8 @@ def _tensor_named(name: str, state: Mapping[str, Tensor]) -> Tensor:
         raise InvalidInputError(
             f"{name!r} of the state must be a tensor, got {type(state[name]).__name__}"
         )
+    if state[name].is_nested or state[name].layout != torch.strided:
+        raise InvalidInputError(f"{name!r} of the state must be a dense tensor")
     return state[name]
 
 

@@ -11,6 +11,7 @@ from torch.nn.functional import conv2d, max_pool2d, normalize, pad
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import global_randomness_from
+from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.models.nn.seeded_layers import SeededDropout, SeededJitter
 
 # Inputs at least this high and wide are images; from the second size on they are convolved.
@@ -100,7 +101,10 @@ class FourierFeatures(nn.Module):
         squared_norm: float = 10 / 3,
     ) -> None:
         super().__init__()
-        if feature_dim < 2 or feature_dim % 2:
+        validate_count(num_directions, "num_directions")
+        validate_number(length, "length", above=0.0)
+        validate_number(squared_norm, "squared_norm", above=0.0)
+        if validate_count(feature_dim, "feature_dim") % 2:
             raise InvalidInputError(
                 "random Fourier features come in pairs, sine and cosine: feature_dim must be even, "
                 f"got {feature_dim}"
