@@ -137,6 +137,47 @@ def test_refused_rounds_change_nothing():
     assert all(not agent.state() for agent in batched.unbatch())
 
 
+@pytest.mark.parametrize("rounds_before", [0, 3])
+def test_a_refit_that_fails_changes_nothing(rounds_before):
+    fails = []
+
+    def augment(inputs, generator):
+        if fails and fails.pop():
+            raise RuntimeError("no memory")
+        return inputs + 1e-3 * torch.randn(inputs.shape, generator=generator, dtype=inputs.dtype)
+
+    def batch() -> BatchedAgents:
+        fit = VariableProjection(steps=4, augment=augment)
+        return BatchedAgents(
+            [GFUCB(4, nn_linear(seed), seed=seed, fit=fit, refit_growth=1.0) for seed in SEEDS]
+        )
+
+    def play_round(batched: BatchedAgents, index: int) -> torch.Tensor:
+        generator = random_stream(0, "round", index)
+        decision = batched.decide(torch.rand(3, 4, 5, 6, generator=generator))
+        batched.observe(decision, torch.rand(3, 4, generator=generator))
+        return decision.optimistic_values
+
+    failed, smooth = batch(), batch()
+    for index in range(rounds_before):
+        play_round(failed, index), play_round(smooth, index)
+    # The third step of the fit fails, when the weights have already moved.
+    fails[:] = [True] + [False] * 2 * len(SEEDS)
+    with pytest.raises(RuntimeError, match="no memory"):
+        play_round(failed, rounds_before)
+    assert failed.num_fits == [rounds_before] * 3
+    for index in range(rounds_before, rounds_before + 3):
+        assert torch.equal(play_round(failed, index), play_round(smooth, index))
+
+
+def nn_linear(seed: int) -> torch.nn.Module:
+    layer = torch.nn.Linear(6, 3).double()
+    with torch.no_grad():
+        layer.weight.normal_(generator=random_stream(seed, "layer"))
+        layer.bias.zero_()
+    return layer
+
+
 def test_groups_of_an_environment_and_their_draws_are_those_of_grouped_agents():
     def alone(num_tasks: int, seed: int) -> EpsilonGreedy:
         agent = multitask_greedy(num_tasks, network(0), seed=seed, fit=QUICK)

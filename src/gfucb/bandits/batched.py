@@ -106,7 +106,7 @@ class BatchedAgents:
 
     @gradients_allowed()
     def observe(self, decision: BatchedDecision, rewards: ArrayLike) -> None:
-        """Learn from rewards [replica, task] of a decision."""
+        """Learn from rewards [replica, task] of a decision; if a refit fails, nothing changes."""
         values = validate_batch_feedback(decision, rewards, (len(self), self.num_tasks))
         fit_state = self._fit_state or self._prior(decision.inputs.flatten(0, 1))
         tasks = torch.arange(values.numel(), device=self.device)
@@ -124,13 +124,19 @@ class BatchedAgents:
         features = decision.features
         if decision.num_fits != tuple(self.num_fits):  # a late reward: phi has changed since
             features = fit_state.stack.features(decision.inputs)
-        fit_state.data.append(tasks, decision.inputs.flatten(0, 1), targets.flatten())
         statistics = fit_state.statistics.plus_one_each(
             features.flatten(0, 1), targets.flatten() - self._learner.offset
         )
-        self._fit_state = replace(fit_state, statistics=statistics)
-        if refitted:
-            self._refit(refitted)
+        before, num_fits, size = self._fit_state, list(self.num_fits), len(fit_state.data)
+        fit_state.data.append(tasks, decision.inputs.flatten(0, 1), targets.flatten())
+        try:
+            self._fit_state = replace(fit_state, statistics=statistics)
+            if refitted:
+                self._refit(refitted)
+        except BaseException:
+            fit_state.data.truncate(size)
+            self._fit_state, self.num_fits = before, num_fits
+            raise
         if is_due:
             self._samples_at_fit = samples
         self._error_monitors = [
@@ -191,7 +197,7 @@ class BatchedAgents:
         """Refit the networks of some replicas, all in one batch, and their heads."""
         assert self._fit_state is not None
         stack, statistics = self._fit_state.stack, self._fit_state.statistics
-        fitted = stack if len(replicas) == len(self) else stack.taken(replicas)
+        fitted = stack.taken(replicas)  # a copy: if the fit fails, the networks do not change
         data = [self._data_of(replica) for replica in replicas]
         generators = [
             random_stream(self.agents[replica].learner.seed, "fit", self.num_fits[replica])
@@ -212,8 +218,7 @@ class BatchedAgents:
             refitted = HeadStatistics.of(phi, own.tasks, targets, self.num_tasks)
             statistics.grams[rows], statistics.moments[rows] = refitted.grams, refitted.moments
             self.num_fits[replica] += 1
-        if fitted is not stack:
-            stack.put(replicas, fitted)
+        stack.put(replicas, fitted)
 
     def _tasks_of(self, replica: int) -> slice:
         """The tasks of one replica among those of all."""
