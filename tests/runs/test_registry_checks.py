@@ -12,7 +12,14 @@ from gfucb.checks import (
     check_fit,
 )
 from gfucb.models import NeuralRepresentation
-from gfucb.runs import AGENTS, ENVIRONMENTS, BanditAgentConfig, make_agent, make_environment
+from gfucb.runs import (
+    AGENTS,
+    ENVIRONMENTS,
+    BanditAgentConfig,
+    EpisodicAgentConfig,
+    make_agent,
+    make_environment,
+)
 from gfucb.runs.environments import LockConfig
 from gfucb.runs.registry import ACTION_SELECTORS, FITS
 
@@ -28,13 +35,14 @@ def test_every_registered_selector_passes(name):
     check_action_selector(ACTION_SELECTORS[name].factory(SMALL))
 
 
+@pytest.mark.parametrize("config", [SMALL, EpisodicAgentConfig(fit_steps=2)], ids=["bandit", "mdp"])
 @pytest.mark.parametrize("name", FITS)
-def test_every_registered_fit_passes(name):
+def test_every_registered_fit_passes(name, config):
     module = nn.utils.skip_init(nn.Linear, 4, 2, dtype=torch.float64)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.linspace(-1, 1, parameter.numel()).view_as(parameter))
-    fit = FITS[name].factory(SMALL)
+    fit = FITS[name].factory(config)
     check_fit(fit, NeuralRepresentation(module), decreases_error=False)
 
 

@@ -1,4 +1,4 @@
-"""Commands that play: run, compare, report."""
+"""Commands that run agents and report on runs: run, compare, report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class CompareCommand:
     """
 
     out: Path
-    """Directory for the runs, OUT/AGENT/seed=SEED. Finished runs are kept, others are resumed."""
+    """Directory for the runs, OUT/AGENT/seed=SEED. Finished runs are not repeated."""
     preset: str = "digits"
     """Sets the defaults shown below; `gfucb presets` lists the presets."""
     plugin: tuple[Path, ...] = ()

@@ -116,7 +116,7 @@ def read_idx(path: Path, num_axes: int) -> NDArray[np.uint8]:
     expected = header + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
         raise DataFileError(
-            f"{path} is truncated or damaged: its header says {expected} bytes, it has "
+            f"{path} is truncated or damaged: its header states {expected} bytes, it has "
             f"{len(content)}; download it again"
         )
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape).copy()

@@ -242,7 +242,7 @@ def tabular_mdps(
         horizon: H, where the tables have no stage axis.
         start: distribution of the first state, [state] or [task, state]; state 0 by default.
         inputs: what agents observe, [state, action, *input]; by default a one-hot vector for
-            each pair, which does not say how pairs resemble each other.
+            each pair, which has no information on the similarity of pairs.
         options: further fields of `TabularMDPs`.
     """
     transition_tables = task_tables(transitions, "transitions", 3)

@@ -8,7 +8,7 @@ result.figure()             # regret curves, a matplotlib Figure
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.reduction import ForkingPickler
@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.core.records import Row
+from gfucb.runs.build_run import agent_run
 from gfucb.runs.jobs import Job, run_jobs
-from gfucb.runs.loop import play
 from gfucb.runs.plots import regret_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
 from gfucb.runs.sources import (
@@ -97,8 +97,8 @@ def compare(
         reference: the agent with which others are compared; by default gfucb, if it is there.
         processes: 1 runs in this process. More need functions that another process can import:
             those of a module, not lambdas or functions of a notebook.
-        out: a directory for the runs. Finished runs are then kept and interrupted ones are
-            resumed, as with `gfucb compare`; agents need `state` and `load_state`. Without it
+        out: a directory for the runs. Finished runs are then not repeated and interrupted ones
+            are resumed, as with `gfucb compare`; agents need `state` and `load_state`. Without it
             nothing is written.
         data_dir: the directory of data files, for environments that read some.
     """
@@ -154,18 +154,7 @@ def _agent_run(
             f"agent {name!r} has no method {' and no '.join(missing)}; gfucb.core.protocols lists "
             "the methods of an agent"
         )
-
-    def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
-        return play(
-            agent,
-            environment,
-            num_rounds=num_rounds,
-            uses_true_features=agent_source.uses_true_features,
-            rounds_done=rounds_done,
-            cumulative_regret=cumulative_regret,
-        )
-
-    return AgentRun(agent, rows)
+    return agent_run(agent, environment, num_rounds, agent_source.uses_true_features)
 
 
 def _require_importable(jobs: Mapping[RunKey, Job]) -> None:

@@ -63,13 +63,21 @@ def prepare(config: RunConfig, data_dir: str | None = None) -> AgentRun:
     require_same_kind(config.environment.name, config.agent.name)
     environment = make_environment(config.environment, config.seed, data_dir)
     agent = make_agent(config.agent, environment, config.seed)
+    uses_true_features = AGENTS[config.agent.name].uses_true_features
+    return agent_run(agent, environment, config.num_rounds, uses_true_features)
+
+
+def agent_run(
+    agent: AnyAgent, environment: AnyEnvironment, num_rounds: int, uses_true_features: bool
+) -> AgentRun:
+    """The run of an agent in an environment, see `play`."""
 
     def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
         return play(
             cast(Any, agent),  # `play` checks that agent and environment are of one kind
             cast(Any, environment),
-            num_rounds=config.num_rounds,
-            uses_true_features=AGENTS[config.agent.name].uses_true_features,
+            num_rounds=num_rounds,
+            uses_true_features=uses_true_features,
             rounds_done=rounds_done,
             cumulative_regret=cumulative_regret,
         )

@@ -1,7 +1,7 @@
 """Where the agents and the environment of a comparison come from.
 
-A source is a registered name, settings, or an object or function of the user. It makes the
-component and says what config.json records about it.
+A source is a registered name, settings, or an object or function of the user. It builds
+the component and states what config.json records about it.
 """
 
 from __future__ import annotations

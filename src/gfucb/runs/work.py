@@ -9,10 +9,9 @@ from typing import Protocol, TypeVar
 from torch import Tensor
 
 from gfucb.core.errors import SavedStateError
-from gfucb.core.protocols import BanditAgent, EpisodicAgent
+from gfucb.core.protocols import Agent
 from gfucb.core.records import Row
 
-AnyAgent = BanditAgent | EpisodicAgent
 RowsFrom = Callable[[int, float], Iterator[Row]]
 T = TypeVar("T", int, float)
 
@@ -65,7 +64,7 @@ class AgentRun:
             follow, see `gfucb.runs.loop.play`.
     """
 
-    def __init__(self, agent: AnyAgent, rows_from: RowsFrom) -> None:
+    def __init__(self, agent: Agent, rows_from: RowsFrom) -> None:
         self.agent, self._rows_from = agent, rows_from
         self.rounds_done, self.cumulative_regret = 0, 0.0
 

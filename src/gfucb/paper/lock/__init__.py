@@ -1,8 +1,8 @@
 """Combination locks: exploration by Algorithm 2, as printed and with optimistic backups.
 
 The paper has no experiment with Algorithm 2. As printed, the algorithm backs up the fitted values,
-so uncertainty at later stages never attracts the agent, and it does not reach the goal of a long
-lock. Our default backs up the optimistic values. With rich observations, tasks that share a
+so uncertainty at later stages is not propagated backwards, and it does not reach the goal of a
+long lock. Our default backs up the optimistic values. With rich observations, tasks that share a
 representation need fewer episodes.
 """
 

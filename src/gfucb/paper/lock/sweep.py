@@ -117,7 +117,7 @@ def rich_rows(
     changes: dict[str, Any],
     quick: bool,
 ) -> Sequence[Row]:
-    """The row of the episode in which the last task reached the goal; the oracle sees states."""
+    """The row of the episode in which the last task reached the goal; the oracle has the states."""
     environment = rich_lock(num_tasks=num_tasks, seed=seed, **(RICH_ENVIRONMENT | changes))
     agent_config = replace(RICH_AGENT, fit_batch=BATCH_PER_TASK * num_tasks)
     if agent_name == ORACLE.name:

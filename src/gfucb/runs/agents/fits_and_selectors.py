@@ -26,8 +26,10 @@ def variable_projection(config: BanditAgentConfig | EpisodicAgentConfig) -> Leas
 
 
 @register_fit("adam", description="Adam on network and heads together, as in the paper.")
-def adam(config: BanditAgentConfig) -> LeastSquares:
+def adam(config: BanditAgentConfig | EpisodicAgentConfig) -> LeastSquares:
     """The fit of the paper's experiments."""
+    if isinstance(config, EpisodicAgentConfig):
+        return AdamFit(learning_rate=config.fit_rate, batch_size=config.fit_batch)
     return AdamFit(epochs=config.epochs)
 
 
