@@ -39,7 +39,7 @@ class CalibratedRadius:
         target_coverage: share of rewards inside f +- radius sqrt(1 + v); None always uses
             `initial_radius`.
         window: the number of recent scores that count. At most a quarter of all scores count, so
-            that early errors are forgotten.
+            that early errors do not count for long.
         warm_up: the number of rewards before the first calibration.
         factor: multiplies beta.
     """
@@ -72,7 +72,7 @@ class Calibration:
         radius: the settings.
         scores: the most recent scores, oldest first, [reward].
         num_rewards: how many rewards were compared with their predictions.
-        num_covered: how many of them were inside the interval of their time.
+        num_covered: how many of them were inside the interval predicted for them.
     """
 
     radius: CalibratedRadius
@@ -102,7 +102,7 @@ class Calibration:
 
     @property
     def coverage(self) -> float:
-        """Share of rewards inside the interval of their time; NaN before the first reward."""
+        """Share of rewards inside the interval predicted for them; NaN before the first reward."""
         return self.num_covered / self.num_rewards if self.num_rewards else math.nan
 
     def tensors(self) -> dict[str, Tensor]:
@@ -127,8 +127,8 @@ class Calibration:
         )
         if num_covered > num_rewards:
             raise InvalidInputError(
-                f"'calibration.counts' of the state says that {num_covered} of {num_rewards} "
-                "rewards were inside their intervals"
+                f"'calibration.counts' of the state give {num_covered} of {num_rewards} rewards "
+                "inside their intervals"
             )
         return Calibration(self.radius, scores.cpu(), num_rewards, num_covered)
 

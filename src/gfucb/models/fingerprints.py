@@ -83,7 +83,7 @@ def _callable_parts(value: Any, below: tuple[int, ...]) -> Iterator[bytes]:
 
 def _array_parts(tensor: Tensor) -> Iterator[bytes]:
     yield f"{tensor.dtype} {tuple(tensor.shape)}".encode()
-    # By way of bytes: numpy does not know every dtype of torch.
+    # Through bytes: numpy does not have every dtype of torch.
     yield tensor.flatten().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
 
 

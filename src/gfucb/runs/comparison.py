@@ -57,7 +57,7 @@ def run_comparison(
     data_dir: str | None = None,
     listener: Listener | None = None,
 ) -> None:
-    """Run what is not finished below `out`, in so many processes of one thread each.
+    """Run what is not finished below `out`, in `processes` processes of one thread each.
 
     Finished runs are left as they are and interrupted runs continue. A directory with a run of
     other settings is an error.

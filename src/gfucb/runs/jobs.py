@@ -71,7 +71,7 @@ def run_jobs(
 
     Interrupted jobs continue. With one process the jobs run in the caller's, one after another;
     with more, in worker processes of one thread each. The rows are the same. Returns the jobs
-    that another call computes at this moment.
+    that another process is computing.
     """
     if processes < 1:
         raise InvalidInputError(f"processes must be at least 1, got {processes}")
@@ -91,7 +91,7 @@ def run_jobs(
 def run_job(
     job: Job, parent: Path, device: str = "cpu", on_row: Callable[[Row], None] = lambda row: None
 ) -> bool:
-    """Compute what is missing of a job; False if another process computes it at this moment."""
+    """Compute what is missing of a job; False if another process is computing it."""
     try:
         for row in job.directory(parent).write(job.work(), device=device):
             on_row(row)
@@ -117,7 +117,7 @@ def _results(
 
 
 def _rarely(function: Callable[[], None]) -> Callable[[], None]:
-    """The same function, called only if the last call is some time ago."""
+    """The same function, called at most once in `POLL_SECONDS`."""
     last = time.monotonic()
 
     def call() -> None:

@@ -26,11 +26,6 @@ def loaded_plugins() -> tuple[Path, ...]:
     return tuple(_loaded.values())
 
 
-def is_plugin(module: str) -> bool:
-    """Whether a module name belongs to a plugin."""
-    return module in _loaded
-
-
 def _load(path: Path) -> None:
     # A fixed name: worker processes find the functions and classes of the plugin under it.
     name = f"gfucb_plugin_{path.stem}"

@@ -1,4 +1,4 @@
-"""Conversion of tensors, arrays and lists to tensors of our own, with checks of their numbers."""
+"""Conversion of tensors, arrays and lists to new tensors, with checks of their numbers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LARGEST_INPUT = 1e15
 
 
 def to_tensor(value: Any, name: str) -> Tensor:
-    """A tensor of our own: later changes of the caller's array do not reach it."""
+    """A copy of `value` as a tensor: later changes of the caller's array do not change it."""
     if isinstance(value, Tensor):
         _require_dense(value, name)
         return value.detach().clone()
     try:
-        # By way of numpy: torch would round the numbers of a list to single precision.
+        # Through numpy: torch would round the numbers of a list to single precision.
         array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
@@ -45,7 +45,7 @@ def to_tensor(value: Any, name: str) -> Tensor:
 
 
 def to_candidates(value: Any, name: str = "candidates") -> Tensor:
-    """Candidates of our own; a view that repeats one row, of torch or numpy, stays one."""
+    """A copy of candidates as a tensor; a view that repeats one row is not expanded."""
     if isinstance(value, np.ndarray) and len(value.shape) and len(value) > 1:
         is_one_row = value.strides[0] == 0
     elif isinstance(value, Tensor):

@@ -1,7 +1,7 @@
 """Validation of what an episodic agent is called with, before anything changes.
 
-By way of numpy: a stage of a few tasks is so small that torch's checks would cost more than
-everything else an agent does between two plans.
+The checks use numpy. A stage of a few tasks is so small that the same checks in torch would take
+most of the time between two plans.
 """
 
 from __future__ import annotations
