@@ -153,3 +153,41 @@ def test_baselines_with_other_settings_are_refused_by_name(saved, own, message, 
 def test_the_initial_weights_of_a_network_are_no_setting(tmp_path):
     gfucb.save(small_agent(representation=net(nn.ReLU())), tmp_path / "agent")
     gfucb.restore(small_agent(representation=net(nn.ReLU())), tmp_path / "agent")
+
+
+def linear_network(seed: int) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return torch.nn.Linear(4, 3)
+
+
+def test_an_agent_without_data_is_restored_with_the_same_initial_weights_only(tmp_path):
+    gfucb.save(gfucb.GFUCB(2, linear_network(0)), tmp_path / "agent")
+    gfucb.restore(gfucb.GFUCB(2, linear_network(0)), tmp_path / "agent")
+    with pytest.raises(SavedStateError, match="initial_weights"):
+        gfucb.restore(gfucb.GFUCB(2, linear_network(1)), tmp_path / "agent")
+
+
+def test_an_agent_with_data_is_restored_from_any_initial_weights(tmp_path):
+    agent, again = (gfucb.GFUCB(2, linear_network(seed)) for seed in (0, 1))
+    x = torch.rand(2, 3, 4)
+    agent.observe(agent.decide(x), [0.0, 1.0])
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(again, tmp_path / "agent")
+    assert torch.equal(again.decide(x).optimistic_values, agent.decide(x).optimistic_values)
+
+
+@pytest.mark.parametrize("warm_start", [True, False])
+def test_initial_weights_count_where_every_fit_starts_from_them(tmp_path, warm_start):
+    def make(seed: int) -> gfucb.EpisodicGFUCB:
+        return gfucb.EpisodicGFUCB(2, 1, linear_network(seed), warm_start=warm_start)
+
+    agent, x = make(0), torch.rand(2, 3, 4)
+    agent.plan(x)
+    agent.observe(0, agent.decide(0, x), [0.0, 1.0])
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(make(0), tmp_path / "agent")
+    if warm_start:
+        gfucb.restore(make(1), tmp_path / "agent")
+    else:
+        with pytest.raises(SavedStateError, match="initial weights"):
+            gfucb.restore(make(1), tmp_path / "agent")

@@ -249,3 +249,20 @@ def test_repr_is_short():
     assert repr(EpisodicGFUCB(2, 3)) == (
         "EpisodicGFUCB(num_tasks=2, horizon=3, backup=PointwiseBackup, 0 transitions, 0 plans)"
     )
+
+
+@pytest.mark.parametrize("make", [EpisodicGFUCB, LSVIUCB, UCBVI])
+def test_actions_of_a_decision_that_are_no_numbers_of_actions_are_refused(make):
+    agent = make(2, 2)
+    x = torch.eye(3).repeat(2, 1, 1)
+    agent.plan(x)
+    decision = agent.decide(0, x)
+    for actions in (decision.actions - 5, decision.actions * 0.5):
+        with pytest.raises(InvalidInputError, match="numbers of actions from 0"):
+            agent.observe(0, replace(decision, actions=actions), [0.0, 1.0], x)
+
+
+@pytest.mark.parametrize("make", [EpisodicGFUCB, LSVIUCB, UCBVI])
+def test_names_of_a_state_that_are_no_texts_are_refused(make):
+    with pytest.raises(InvalidInputError, match="texts, got 3"):
+        make(2, 2).load_state({3: torch.zeros(1)})

@@ -12,7 +12,7 @@ from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BatchedActionSelector, BatchedLeastSquares
 from gfucb.core.records import ActionSets, BatchedDecision
-from gfucb.core.setting_descriptions import find_difference
+from gfucb.core.setting_descriptions import INITIAL_WEIGHTS, find_difference
 from gfucb.core.validation.arrays import require_in_range, require_real, to_tensor
 from gfucb.core.validation.bandits import (
     validate_action_sets,
@@ -79,7 +79,7 @@ def _shared_settings(agent: GFUCB) -> dict[str, str]:
         "num_tasks": str(agent.num_tasks),
         "device": str(agent.learner.device),
     }
-    del settings["seed"]
+    del settings["seed"], settings[INITIAL_WEIGHTS]
     return settings
 
 

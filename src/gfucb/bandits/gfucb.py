@@ -13,7 +13,11 @@ from gfucb.core.protocols import (
     SquaredRadius,
 )
 from gfucb.core.records import ActionSets, Decision, Prediction, Row, Selection
-from gfucb.core.setting_descriptions import describe_setting
+from gfucb.core.setting_descriptions import (
+    INITIAL_WEIGHTS,
+    describe_initial_weights,
+    describe_setting,
+)
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     gradients_allowed,
@@ -290,6 +294,7 @@ class GFUCB:
             "offset": str(learner.offset),
             "refit_growth": str(learner.refit_growth),
             "seed": str(learner.seed),
+            INITIAL_WEIGHTS: describe_initial_weights(self.representation_class),
         }
 
     def state(self) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from gfucb.core.errors import GFUCBError, SavedStateError
 from gfucb.core.files import atomic_write
 from gfucb.core.protocols import Agent
-from gfucb.core.setting_descriptions import find_difference
+from gfucb.core.setting_descriptions import INITIAL_WEIGHTS, find_difference
 from gfucb.core.validation.settings import validate_methods
 
 FORMAT = "gfucb state 2"
@@ -45,7 +45,7 @@ def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
     """
     validate_methods(agent, "agent", SAVED_METHODS)
     state, facts = read_state(path)
-    difference = find_difference(facts, _facts(agent))
+    difference = find_difference(_relevant(facts, state), _relevant(_facts(agent), state))
     if difference is not None:
         name, saved, own = difference
         raise SavedStateError(
@@ -62,6 +62,11 @@ def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
         # Agents of this library check before they change; others may not.
         agent.load_state(before)
         raise SavedStateError(f"{path} does not fit this agent: {error}") from error
+
+
+def _relevant(facts: Mapping[str, str], state: Mapping[str, Tensor]) -> dict[str, str]:
+    """All facts for an empty state; initial weights do not matter to one that holds weights."""
+    return {k: v for k, v in facts.items() if not (state and k.endswith(INITIAL_WEIGHTS))}
 
 
 def _facts(agent: Agent) -> dict[str, str]:

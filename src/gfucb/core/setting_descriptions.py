@@ -12,14 +12,25 @@ import hashlib
 import inspect
 import types
 from collections.abc import Iterable, Mapping
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+# The setting that counts only for a state without data: any other state holds the weights.
+INITIAL_WEIGHTS = "initial_weights"
 # Differences of long descriptions are shown with this many characters on either side.
 EXCERPT = 60
+
+
+@runtime_checkable
+class HasInitialWeights(Protocol):
+    """A class whose initial representation does not follow from its fingerprint and the seed."""
+
+    def initial_weights(self) -> str:
+        """Return a short string that differs between initial representations."""
 
 
 def describe_setting(value: object) -> str:
@@ -36,6 +47,13 @@ def describe_setting(value: object) -> str:
     '(1, ConstantRadius(value=0.5))'
     """
     return _describe(value, frozenset())
+
+
+def describe_initial_weights(representation_class: object) -> str:
+    """The initial weights of a class of representations, if it does not derive them from a seed."""
+    if isinstance(representation_class, HasInitialWeights):
+        return representation_class.initial_weights()
+    return "from the seed"
 
 
 def describe_module(module: nn.Module) -> str:

@@ -10,7 +10,11 @@ from torch import Tensor
 
 from gfucb.core.protocols import Backup, SquaredRadius
 from gfucb.core.random import random_stream
-from gfucb.core.setting_descriptions import describe_setting
+from gfucb.core.setting_descriptions import (
+    INITIAL_WEIGHTS,
+    describe_initial_weights,
+    describe_setting,
+)
 from gfucb.core.validation.settings import (
     validate_component,
     validate_flag,
@@ -160,7 +164,11 @@ class Planner:
             "reward_weight": fits.reward_weight,
             "warm_start": fits.warm_start,
         }
-        return {name: describe_setting(value) for name, value in values.items()}
+        described = {name: describe_setting(value) for name, value in values.items()}
+        initial_weights = describe_initial_weights(fits.representation_class)
+        if not fits.warm_start:  # every fit starts from them
+            described["representation"] += f", initial weights {initial_weights}"
+        return described | {INITIAL_WEIGHTS: initial_weights}
 
     def _radius(self, data: StageData) -> float:
         """beta_h; its argument is one more than the largest number of samples of a task."""

@@ -13,6 +13,7 @@ from gfucb.core.nested import below, with_prefix
 from gfucb.core.records import Decision, Transitions
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.episodes import validate_stage, validate_transitions
+from gfucb.core.validation.states import validate_state
 from gfucb.episodic.buffer import StageBuffer
 
 _BUFFER = "buffer."  # before the names of the tensors of a stage's buffer
@@ -84,10 +85,7 @@ class ReplayBuffer:
 
         This buffer does not change.
         """
-        if not isinstance(state, Mapping):
-            raise InvalidInputError(
-                f"a state is a dictionary of named tensors, got {type(state).__name__}"
-            )
+        validate_state(state)
         restored, stage_states = ReplayBuffer(self.num_tasks, len(self.stages)), []
         for stage in range(len(self.stages)):
             own = below(f"{stage}/", state)

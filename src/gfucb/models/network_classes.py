@@ -15,6 +15,7 @@ from gfucb.core.protocols import Representation
 from gfucb.core.setting_descriptions import describe_module
 from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.core.validation.states import validate_state_tensor
+from gfucb.models.fingerprints import digest_of
 from gfucb.models.nn.networks import default_network
 from gfucb.models.representations import (
     NeuralRepresentation,
@@ -125,6 +126,10 @@ class NeuralClass(_Networks):
         have been built with others.
         """
         return f"neural({self.normalisation}, {describe_module(self.module)})"
+
+    def initial_weights(self) -> str:
+        """A digest of the weights; they count for agents without data, see `gfucb.restore`."""
+        return digest_of(dict(self.module.state_dict()))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -42,8 +43,8 @@ def run_to_end(config: RunConfig, directory: Path, data_dir: str | None = None) 
 
 
 def final_regret(directory: Path) -> float:
-    """The cumulative regret of a task at the end of a run."""
-    return float(read_rows(directory)[-1]["cumulative_regret"])
+    """The cumulative regret of a task at the end of a run; NaN if the rows have no regret."""
+    return float(read_rows(directory)[-1].get("cumulative_regret", math.nan))
 
 
 def run_job_of(config: RunConfig, name: str, data_dir: str | None = None) -> Job:

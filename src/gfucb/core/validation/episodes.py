@@ -88,6 +88,11 @@ def validate_transitions(
                 f"{list(getattr(decision, name).shape)}; pass what decide returned, or "
                 "decision[rows]"
             )
+    actions = _array(decision.actions, "the actions of the decision")
+    if actions.dtype.kind not in "iu" or (rows and actions.min() < 0):
+        raise InvalidInputError(
+            f"the actions of the decision must be numbers of actions from 0, got {actions.tolist()}"
+        )
     _array(decision.optimistic_values, "the optimistic values of the decision")
     if like is not None and (inputs.shape[1:] != like.shape or inputs.dtype != like.dtype):
         raise InvalidInputError(
