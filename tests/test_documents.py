@@ -23,6 +23,7 @@ SLOW_CODE = {
     "docs/howto/add_a_fit.md",
     "docs/howto/compare_agents.md",
     "docs/tutorials/episodes.md",
+    "docs/tutorials/first_agent.md",
 }
 
 # Flags that make a command small. Later flags override earlier ones.

@@ -62,7 +62,6 @@ def compared(command, tmp_path: Path, plugin: Path, *words: object) -> pd.DataFr
     return pd.read_csv(out / "summary.csv").set_index("agent")
 
 
-@pytest.mark.slow
 def test_an_action_selector_from_outside(gfucb_command, tmp_path):
     finite = ["--preset", "finite", "--agents", "gfucb", "uniform"]
     table = compared(
@@ -73,7 +72,6 @@ def test_an_action_selector_from_outside(gfucb_command, tmp_path):
     assert '"action_selector": "half-bonus"' in config
 
 
-@pytest.mark.slow
 def test_a_fit_from_outside(gfucb_command, tmp_path):
     words = ["--agents", "gfucb", "uniform", "--environment.num-tasks", "3"]
     table = compared(
@@ -121,7 +119,6 @@ def test_a_bandit_environment_from_outside(gfucb_command, restored_registries, t
     assert "stores: 4 tasks" in (tmp_path / "runs" / "report.html").read_text()
 
 
-@pytest.mark.slow
 def test_an_episodic_environment_from_outside(gfucb_command, tmp_path):
     words = ["--environment.name", "corridor", "--environment.length", "4"]
     table = compared(

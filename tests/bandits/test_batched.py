@@ -41,6 +41,7 @@ def environments() -> list[ImageBandit]:
     return [ImageBandit(load_digits(), num_tasks=4, num_actions=5, seed=seed) for seed in SEEDS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

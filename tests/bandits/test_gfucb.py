@@ -246,6 +246,7 @@ def regret(agent, environment, num_rounds: int, **options) -> float:
     return float(rows[-1]["cumulative_regret"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_gfucb_learns_in_a_finite_environment(seed):
     environment = finite_bandit(num_tasks=4, seed=seed)
@@ -254,6 +255,7 @@ def test_gfucb_learns_in_a_finite_environment(seed):
     assert regret(agent, environment, 100) < 0.25 * regret(gfucb.Uniform(4), environment, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_sharing_a_linear_representation_has_less_regret_than_separate_learning(seed):
     environment = linear_bandit(num_tasks=20, input_dim=20, feature_dim=2, seed=seed)

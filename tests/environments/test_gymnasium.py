@@ -43,6 +43,7 @@ def binned(observation):
     return np.eye(9)[3 * lean + turn]
 
 
+@pytest.mark.slow
 def test_cart_pole_is_learned():
     made = [gymnasium.make("CartPole-v1") for _ in range(2)]
     environment = GymnasiumMDPs(made, horizon=15, observe=binned)

@@ -128,6 +128,7 @@ def test_value_ranges_shrink_with_the_stages_to_go():
     assert EpisodicGFUCB(1, 2, value_range=None, reward_range=(1, 2)).range_of(0) == (1, 4)
 
 
+@pytest.mark.slow
 def test_heads_satisfy_the_norm_bound_of_program_1():
     agent, _ = trained(head_norm_bound=0.05, replan="every")
     for stage in range(3):

@@ -1,5 +1,6 @@
 """NeuralUCB and NeuralTS against their formulas, written out with one gradient at a time."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -86,6 +87,7 @@ def test_neural_ucb_is_its_formula():
     assert (choice.representation_widths < choice.prediction.variance).all()
 
 
+@pytest.mark.slow
 def test_samples_of_neural_ts_have_the_mean_and_width_of_neural_ucb():
     confidence_set = refreshed(trained())
     # With one action its sample is always reported.

@@ -12,13 +12,15 @@ from gfucb.exploration import Enumerated, ExactFinite
 
 SEEDS = range(6)
 RADII = [0.0, 0.05, 1.0, 20.0]
+# Enumerations take long: two seeds in the fast tests, all of them in the full ones.
+FEW_SEEDS = [*SEEDS[:2], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[2:])]
 
 
 def total(choice) -> float:
     return float(choice.values.sum())
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", FEW_SEEDS)
 @pytest.mark.parametrize("squared_radius", RADII)
 def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, seed, squared_radius):
     case = finite_case(seed, num_actions=3)
@@ -32,7 +34,7 @@ def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, se
     )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_it_does_with_unavailable_actions_and_several_rows_of_a_task(finite_case, seed):
     case = finite_case(seed, num_actions=3)
     candidates = torch.cat([case.action_sets(7).candidates, case.action_sets(8).candidates[:2]])

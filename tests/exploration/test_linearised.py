@@ -170,6 +170,7 @@ def test_the_gradient_is_never_better_than_the_best_direction():
         torch.testing.assert_close(choice.values, values.amax(1))
 
 
+@pytest.mark.slow
 def test_certified_functions_are_members_and_at_least_as_optimistic_as_heads():
     cases = [case(seed, squared_radius=r) for seed in range(4) for r in (0.01, 0.3, 3.0)]
     check_action_selector(Certified(WHOLE), cases)

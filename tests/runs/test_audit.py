@@ -109,6 +109,7 @@ def test_the_printed_radius_misses_with_more_noise_than_it_assumes():
     assert Coverage.of(audits["corrected"]).covered == 60
 
 
+@pytest.mark.slow
 def test_an_exact_selector_is_optimistic_while_the_true_function_is_in_the_set():
     for seed in range(20):
         audit, _ = replay(RunConfig(SMALL, THEORY, 10, seed))

@@ -45,6 +45,7 @@ class FakeClock:
         return timed
 
 
+@pytest.mark.slow
 def test_the_literal_procedure_is_extrapolated_to_200_iterations_without_its_fixed_cost(
     monkeypatch,
 ):
@@ -104,6 +105,7 @@ def test_the_memory_of_an_agent_is_what_the_formula_says():
     assert sum(t.nbytes for t in state.values()) - counters == expected + 8 * samples
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_and_writes_figures_with_provenance(
     tmp_path, monkeypatch, capsys
 ):

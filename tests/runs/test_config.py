@@ -35,6 +35,7 @@ BANDIT_PRESETS = [
 IMAGES = ImageBanditConfig(num_tasks=3, num_actions=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BANDIT_AGENTS)
 def test_every_registered_bandit_agent_plays_and_passes_the_check(name):
     config = BanditAgentConfig(name=name, fit_steps=2, epochs=2, tuning_iterations=2)

@@ -151,6 +151,7 @@ def test_a_comparison_whose_parent_was_killed_continues_byte_for_byte(tmp_path):
         assert (path / "rows.csv").read_bytes() == (whole / "rows.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_comparison_that_another_process_writes_is_refused_at_its_end(tmp_path):
     name, config = next(iter(COMPARISON.runs().items()))
     other = run(config, tmp_path / name)

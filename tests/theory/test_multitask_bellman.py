@@ -67,6 +67,7 @@ def multitask_problem(seed: int, num_tasks: int = 2):
     return tasks, current, [LinearValueClass(each, 1.0) for each in features]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 5])
 def test_the_multitask_interval_contains_every_sample(seed):
     tasks, current, following = multitask_problem(seed)

@@ -28,6 +28,7 @@ def test_a_linear_mdp_has_no_bellman_error(seed, bounds):
         assert inherent_bellman_error(stage, current, following).error < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_error_is_proportional_to_the_mix_and_below_it(seed):
     errors, bounded_errors = [], []
