@@ -11,7 +11,7 @@ from gfucb.core.checkpoint import read_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
 from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig, run, store
 from gfucb.runs.row_writer import RowWriter
-from gfucb.runs.single import run_to_end
+from gfucb.runs.single import run_job_of, run_to_end
 from gfucb.runs.store import RunDirectory, RunLockedError, saved_rows
 from gfucb.runs.work import ComputedRows
 
@@ -222,3 +222,16 @@ def test_appending_continues_the_columns_of_a_file(tmp_path):
         with RowWriter(path) as writer:
             writer.write(row)
     assert path.read_text() == "x,y\n1,2\n4,3\n"
+
+
+def test_a_run_stored_before_a_setting_existed_has_its_default(tmp_path):
+    config = RunConfig(ImageBanditConfig(num_tasks=2), BanditAgentConfig("linucb"), 3)
+    run_to_end(config, tmp_path / "run")
+    path = tmp_path / "run" / "config.json"
+    stored = json.loads(path.read_text())
+    del stored["agent"]["gap_scale"]
+    path.write_text(json.dumps(stored))
+    assert run_job_of(config, "run").directory(tmp_path).is_finished()
+    other = replace(config, agent=replace(config.agent, gap_scale=3.0))
+    with pytest.raises(RunDirectoryError, match=r"agent.gap_scale = 10.0, not 3.0"):
+        run_job_of(other, "run").directory(tmp_path).is_finished()

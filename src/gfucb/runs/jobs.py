@@ -28,6 +28,7 @@ class Job:
         compute: a function that returns the rows; with `resumable`, one that returns `Work`.
         resumable: whether an interrupted job continues from its last checkpoint.
         settings: what config.json records; a directory with other settings is refused.
+        defaults: of settings that a run stored by an earlier version may not state.
         relative_cost: jobs with a large cost are started first.
     """
 
@@ -36,6 +37,7 @@ class Job:
     resumable: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     relative_cost: float = 1.0
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def work(self) -> Work:
         """The computation, not yet started."""
@@ -46,7 +48,7 @@ class Job:
 
     def directory(self, parent: Path) -> RunDirectory:
         """Where the job is stored."""
-        return RunDirectory(parent / self.name, self.settings)
+        return RunDirectory(parent / self.name, self.settings, self.defaults)
 
 
 @dataclass(frozen=True)

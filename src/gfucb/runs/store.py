@@ -76,10 +76,17 @@ def saved_rows(directory: Path) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A directory and the settings of the run that it holds, or will hold."""
+    """A directory and the settings of the run that it holds, or will hold.
+
+    Attributes:
+        path: the directory.
+        settings: of the run.
+        defaults: the values of settings that a run stored before they existed does not state.
+    """
 
     path: Path
     settings: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def is_finished(self) -> bool:
         """Whether the run is finished; an error if the directory holds another one."""
@@ -89,7 +96,8 @@ class RunDirectory:
     def require_same_settings(self) -> None:
         """Refuse a directory that holds a run with other settings, or something else."""
         if (self.path / "config.json").exists():
-            difference = first_difference(read_config(self.path), as_json(self.settings))
+            stored, own = read_config(self.path), as_json(self.settings)
+            difference = first_difference(stored, own, as_json(self.defaults))
             if difference:
                 raise RunDirectoryError(
                     f"{self.path} holds a run with {difference}; choose another directory"
@@ -201,9 +209,15 @@ def _may_precede_config(path: Path) -> bool:
     return path.name in ("provenance.json", LOCK) or is_temporary(path)
 
 
-def first_difference(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """The first setting that differs, in words; empty if none does."""
+def first_difference(
+    stored: Mapping[str, Any], own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> str:
+    """The first setting that differs, in words; empty if none does.
+
+    Settings that `stored` does not have, but `own` has, are those of `defaults`.
+    """
     left, right = _flat(stored), _flat(own)
+    left = {name: v for name, v in _flat(defaults or {}).items() if name in right} | left
     for name in sorted(left.keys() | right.keys()):
         if left.get(name) != right.get(name):
             return f"{name} = {left.get(name)!r}, not {right.get(name)!r}"
