@@ -150,6 +150,7 @@ class Planner:
         fits = self.fit_settings
         values = {
             "seed": self.seed,
+            "warm_start": fits.warm_start,
             "representation": fits.representation_class.fingerprint(),
             "backup": self.backup,
             "fit": fits.fit,
@@ -162,7 +163,6 @@ class Planner:
             "share_stages": self.share_stages,
             "next_targets": fits.next_targets,
             "reward_weight": fits.reward_weight,
-            "warm_start": fits.warm_start,
         }
         described = {name: describe_setting(value) for name, value in values.items()}
         initial_weights = describe_initial_weights(fits.representation_class)
