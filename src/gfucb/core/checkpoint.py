@@ -45,9 +45,10 @@ def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
     """
     validate_methods(agent, "agent", SAVED_METHODS)
     state, facts = read_state(path)
-    difference = find_difference(_relevant(facts, state), _relevant(_facts(agent), state))
+    # The agent's settings first: a file has no order, and their order explains best.
+    difference = find_difference(_relevant(_facts(agent), state), _relevant(facts, state))
     if difference is not None:
-        name, saved, own = difference
+        name, own, saved = difference
         raise SavedStateError(
             f"{path} was saved by an agent with other settings: its {name} is {saved}, this "
             f"agent's is {own}. Build the agent with the saved setting, or start without the file"
