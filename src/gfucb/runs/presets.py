@@ -65,7 +65,7 @@ EXACT_BASELINES = tuple(name for name in BASELINES if name != "independent-eps-g
 def demo() -> Preset:
     """The first thing to run."""
     return Preset(
-        "16 tasks on 8x8 digits: GFUCB against baselines, in under two minutes",
+        "16 tasks on 8x8 digits: GFUCB against baselines, in about four minutes",
         ImageBanditConfig(num_tasks=16),
         num_rounds=100,
         agents=BASELINES,
