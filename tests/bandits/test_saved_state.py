@@ -104,6 +104,7 @@ def test_floats_that_are_not_finite_are_refused_in_every_tensor(name):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_tensors_of_another_shape_or_type_are_refused(name):
     agent = trained(name)
@@ -196,6 +197,7 @@ def test_a_loaded_agent_does_not_share_memory_with_the_state():
     assert torch.equal(answer, fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
 def test_types_that_torch_would_convert_and_sparse_tensors_are_refused(name):
     agent = trained(name)

@@ -20,6 +20,7 @@ def total(choice) -> float:
     return float(choice.values.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 @pytest.mark.parametrize("squared_radius", RADII)
 def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, seed, squared_radius):
@@ -34,6 +35,7 @@ def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, se
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_it_does_with_unavailable_actions_and_several_rows_of_a_task(finite_case, seed):
     case = finite_case(seed, num_actions=3)

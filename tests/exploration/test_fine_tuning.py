@@ -79,6 +79,7 @@ def total(choice) -> float:
     return float(choice.values.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trained", [False, True], ids=["heads only", "layer and heads"])
 def test_stable_fine_tuning_never_exceeds_the_exact_value_and_is_close_to_it(trained):
     shares = []

@@ -240,6 +240,7 @@ def test_other_representations_than_networks_are_refused(selector):
         selector(replace(confidence_set, center=center), action_sets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", [Linearised(WeightSketch(16)), GradientBonus(), Certified()])
 def test_agents_with_these_selectors_pass_the_check(selector):
     check_bandit_agent(lambda: GFUCB(3, seed=0, action_selector=selector))

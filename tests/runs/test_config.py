@@ -46,6 +46,7 @@ def test_every_registered_bandit_agent_plays_and_passes_the_check(name):
     check_bandit_agent(lambda: make_agent(config, environment, 0), input_shape=(8, 8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in BANDIT_PRESETS if name != "mnist"])
 def test_every_bandit_preset_can_be_played(name):
     preset = PRESETS[name]

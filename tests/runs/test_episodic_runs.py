@@ -63,6 +63,7 @@ def test_every_episodic_preset_can_be_played(name):
         assert 0 <= rows[-1]["optimism_violations"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", ["gfucb-mdp", "gfucb-mdp-literal", "independent-mdp", "fitted-q"])
 @pytest.mark.parametrize("stop_after", [1, 6])
 def test_resumed_equals_uninterrupted_byte_for_byte(tmp_path, agent, stop_after):

@@ -79,6 +79,7 @@ def test_one_hot_features_have_no_error_and_a_missing_feature_has():
     assert inherent_bellman_error(stage, incomplete, following).error == pytest.approx(0.75)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),

@@ -132,6 +132,7 @@ tables = st.integers(2, 5).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(tables, st.sampled_from([0.25, 0.5, 1.0, 1.5, 2.0]))
 def test_the_dimension_of_integer_classes_agrees_with_brute_force(values, scale):
