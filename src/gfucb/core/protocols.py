@@ -204,10 +204,7 @@ class ActionSelector(Protocol):
 
 @runtime_checkable
 class BatchedActionSelector(ActionSelector, Protocol):
-    """An action selector that uses only the means and the head widths of the candidates.
-
-    `BatchedAgents` accepts these: it decides for many independent replicas at once.
-    """
+    """An action selector for `BatchedAgents`: it uses only means and head widths of candidates."""
 
     def select_batched(
         self, means: Tensor, squared_widths: Tensor, squared_radii: Tensor
@@ -264,7 +261,10 @@ class Environment(Protocol):
 
 
 class BanditEnvironment(Environment, Protocol):
-    """M contextual bandits. A round is a function of its index: candidates, mean rewards, noise."""
+    """M contextual bandits. A round is a function of its index: candidates, mean rewards, noise.
+
+    Optional: `value_range`, `representation_class`, `noise_scale` (`core/environment_facts.py`).
+    """
 
     def round(self, round_index: int) -> BanditRound:
         """Return round `round_index`, counted from 1; always the same one."""

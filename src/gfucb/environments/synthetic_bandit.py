@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,10 @@ class SyntheticBandit:
         input_dim: length of the inputs.
         noise_scale: standard deviation of the noise.
         seed: rounds derive from it.
+        value_range: bounds of f*.
     """
+
+    value_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     true_function: MultiheadFunction
     representation_class: FiniteClass | LinearClass

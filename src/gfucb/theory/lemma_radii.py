@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
+from gfucb.core.protocols import RepresentationClass
 from gfucb.theory.requirements import (
     require_not_negative,
     require_positive,
     require_probability,
     require_round,
 )
+
+
+@runtime_checkable
+class CoveredClass(RepresentationClass, Protocol):
+    """A representation class whose covering number is known."""
+
+    def log_covering_number(self, scale: float) -> float:
+        """Return log N(Phi, scale), or an upper bound of it."""
 
 
 @dataclass(frozen=True)

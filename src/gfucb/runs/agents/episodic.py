@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gfucb.core.environment_facts import representation_class_of
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.random import random_stream
-from gfucb.environments import LinearMDPs, TabularMDPs
+from gfucb.environments import TabularMDPs
 from gfucb.episodic import (
     UCBVI,
     EpisodicEpsilonGreedy,
@@ -38,9 +39,8 @@ def representation_class(
 
 
 def _given(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> RepresentationClass:
-    if isinstance(environment, LinearMDPs) and environment.representation_class is not None:
-        return environment.representation_class
-    return FiniteClass([IdentityRepresentation()])
+    known = representation_class_of(environment)
+    return FiniteClass([IdentityRepresentation()]) if known is None else known
 
 
 def _network(

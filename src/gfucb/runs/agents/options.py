@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gfucb.bandits.gfucb import default_radius
+from gfucb.bandits.gfucb import UNKNOWN_RANGE, default_radius
+from gfucb.core.environment_facts import noise_scale_of, representation_class_of, value_range_of
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import ActionSelector, BanditEnvironment, SquaredRadius
-from gfucb.environments import SyntheticBandit
+from gfucb.core.random import random_stream
 from gfucb.estimation import CalibratedRadius, LogRadius, ScaledRadius
+from gfucb.models import features_of
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import ACTION_SELECTORS, FITS
-from gfucb.theory.lemma_radii import CorrectedRadius, PrintedRadius
+from gfucb.theory.lemma_radii import CorrectedRadius, CoveredClass, PrintedRadius
 
 # Scale of the cover of the linear class in the radii of Lemma 1: small enough for its terms to
 # vanish.
@@ -24,16 +26,16 @@ def learning_options(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> dict[str, Any]:
     """Arguments of all agents that learn a representation: its class, the fit, the schedule."""
+    known = representation_class_of(environment)
     options: dict[str, Any] = {
+        "representation": known,
+        "value_range": value_range_of(environment),
         "seed": seed,
         "ridge": config.ridge,
         "refit_growth": config.refit_growth,
     }
     fit = config.fit
-    if isinstance(environment, SyntheticBandit):
-        options["representation"] = environment.representation_class
-        options["value_range"] = (-1.0, 1.0)
-    elif fit == "default":
+    if fit == "default" and (known is None or known.structure == "neural"):
         fit = "variable-projection"
     if fit != "default":
         options["fit"] = FITS[fit].factory(config)
@@ -52,7 +54,7 @@ def squared_radius(
 ) -> SquaredRadius | CalibratedRadius:
     """The radius that the settings name."""
     if config.radius in ("default", "constant"):
-        value_range = (-1.0, 1.0) if isinstance(environment, SyntheticBandit) else (0.0, 1.0)
+        value_range = value_range_of(environment) or UNKNOWN_RANGE
         target = config.coverage if config.radius == "default" else None
         return replace(
             default_radius(value_range), target_coverage=target, factor=config.radius_scale
@@ -66,17 +68,23 @@ def squared_radius(
 
 
 def _lemma_1_radius(config: BanditAgentConfig, environment: BanditEnvironment) -> SquaredRadius:
-    if not isinstance(environment, SyntheticBandit):
+    known, noise_scale = representation_class_of(environment), noise_scale_of(environment)
+    if not isinstance(known, CoveredClass) or noise_scale is None:
         raise InvalidInputError(
-            f"the {config.radius} radius needs the covering number of the class, which is known "
-            "for the environments finite and linear only; choose one of them with "
+            f"the {config.radius} radius needs the covering number of the class and the scale of "
+            "the noise, which the environments finite and linear state; choose one of them with "
             "--environment.name, or another --agent.radius"
         )
-    known = environment.representation_class
     # A class that can be listed is its own cover, at scale zero.
     scale = COVER_SCALE if known.members is None else 0.0
-    sizes = (environment.num_tasks, environment.true_function.heads.shape[1])
+    sizes = (environment.num_tasks, _feature_dim(known, environment))
     log_number = known.log_covering_number(scale)
     if config.radius == "printed":
         return PrintedRadius(*sizes, log_number, scale)
-    return CorrectedRadius(*sizes, log_number, scale, environment.noise_scale, config.ridge)
+    return CorrectedRadius(*sizes, log_number, scale, noise_scale, config.ridge)
+
+
+def _feature_dim(known: CoveredClass, environment: BanditEnvironment) -> int:
+    inputs = environment.round(1).candidates[0, :1]  # [1, *input]
+    representation = known.initial(inputs, random_stream(0, "feature dimension"), "cpu")
+    return features_of(representation, inputs).shape[1]
