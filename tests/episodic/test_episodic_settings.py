@@ -12,6 +12,7 @@ from gfucb.core.validation.settings import validate_pair, validate_ranges
 from gfucb.environments import tabular_lock, tabular_mdps
 from gfucb.episodic import LSVIUCB, UCBVI, EpisodicGFUCB
 from gfucb.episodic.episodic_settings import default_offset
+from gfucb.estimation import Exhaustive
 from gfucb.models import FiniteClass, IdentityRepresentation
 from gfucb.runs import EpisodicAgentConfig, make_agent
 
@@ -115,3 +116,12 @@ def test_optimistic_values_move_with_the_value_range():
             agent.observe(0, decision, [low + reward])
             values.append(float(decision.optimistic_values[0]) - low)
     np.testing.assert_allclose(values[:4], values[4:], rtol=1e-12)
+
+
+def test_the_exhaustive_fit_of_another_class_is_called_as_it_is():
+    """The cached features of all members replace the fit of the agent's own class only."""
+    members = [IdentityRepresentation(), lambda inputs: 2 * inputs, lambda inputs: -inputs]
+    known, other = FiniteClass(members), FiniteClass(members[:2])
+    for fit, is_own in ((Exhaustive(known), True), (Exhaustive(other), False)):
+        settings = EpisodicGFUCB(1, 2, known, fit=fit).fit_settings
+        assert (settings.exhaustive_features is not None) == is_own

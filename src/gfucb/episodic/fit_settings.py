@@ -85,7 +85,9 @@ class FitSettings:
 
         It does for the exhaustive fit of a class of several members without a norm bound.
         """
-        is_exhaustive = isinstance(self.fit, Exhaustive) and self.penalty.norm_bound is None
+        if self.member_features is None or self.penalty.norm_bound is not None:
+            return None
+        is_exhaustive = self.fit == Exhaustive(self.representation_class)
         return self.member_features if is_exhaustive else None
 
     @property

@@ -55,6 +55,8 @@ class Reproduction:
             measured numbers.
         table: from all rows to more numbers for the page, in Markdown.
         title: the title of its section on the page; by default its name.
+        order: its position on the page and in `gfucb reproduce all`; small numbers come first.
+        in_paper: whether the paper has this experiment; `gfucb reproduce all` computes these.
     """
 
     claim: str
@@ -65,3 +67,5 @@ class Reproduction:
     choices: str = ""
     table: Callable[[pd.DataFrame], str] = field(default=lambda rows: "")
     title: str = ""
+    order: int = 100
+    in_paper: bool = False

@@ -7,7 +7,7 @@ the dataclass of its settings; the classes here are those that built-in agents s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gfucb.core.errors import InvalidInputError
 
@@ -79,6 +79,14 @@ class BanditAgentConfig(AgentConfig):
     tuning_iterations: int = 200
     """The paper's procedure: fine-tuning steps in every decision."""
 
+    def variable_projection_arguments(self) -> dict[str, Any]:
+        """The arguments of `VariableProjection` that these settings have."""
+        return {"steps": self.fit_steps, "loss": self.fit_loss}
+
+    def adam_arguments(self) -> dict[str, Any]:
+        """The arguments of `AdamFit` that these settings have."""
+        return {"epochs": self.epochs}
+
 
 @dataclass(frozen=True)
 class EpisodicAgentConfig(AgentConfig):
@@ -123,6 +131,22 @@ class EpisodicAgentConfig(AgentConfig):
     """Hidden units of networks."""
     epsilon: float = 0.1
     """fitted-q: probability of a random action."""
+
+    def variable_projection_arguments(self) -> dict[str, Any]:
+        """The arguments of `VariableProjection` that these settings have."""
+        return {
+            "steps": self.fit_steps,
+            "max_steps": self.fit_steps,
+            "learning_rate": self.fit_rate,
+            "samples_at_full_rate": 0,
+            "weight_decay": self.weight_decay,
+            "batch_size": self.fit_batch,
+            "samples_per_task": self.fit_window,
+        }
+
+    def adam_arguments(self) -> dict[str, Any]:
+        """The arguments of `AdamFit` that these settings have."""
+        return {"learning_rate": self.fit_rate, "batch_size": self.fit_batch}
 
 
 @dataclass(frozen=True)

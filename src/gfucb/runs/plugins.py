@@ -1,11 +1,13 @@
-"""Plugins: users' Python files that register agents, environments, fits, selectors or figures.
+"""Modules that register components when they are imported: plugins, and those of this package.
 
-A plugin is imported in the parent process and in every worker process.
+A plugin is a user's Python file that registers agents, environments, fits, selectors or figures. It
+is imported in the parent process and in every worker process.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +21,19 @@ def load_plugins(paths: Iterable[Path | str]) -> None:
     """Import each file once; what it defines registers itself."""
     for path in paths:
         _load(Path(path).resolve())
+
+
+def import_submodules(package: str, path: Iterable[str], *, only_packages: bool = False) -> None:
+    """Import the modules of a package, in the order of their names.
+
+    Args:
+        package: the name of the package.
+        path: its `__path__`.
+        only_packages: leave out the modules that are no packages.
+    """
+    for module in pkgutil.iter_modules(path):
+        if module.ispkg or not only_packages:
+            importlib.import_module(f"{package}.{module.name}")
 
 
 def loaded_plugins() -> tuple[Path, ...]:

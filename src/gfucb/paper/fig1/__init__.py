@@ -10,6 +10,7 @@ from gfucb.paper.common import Reproduction
 from gfucb.paper.fig1.analysis import table, verdicts
 from gfucb.paper.fig1.plots import figure
 from gfucb.paper.fig1.sweep import config, jobs
+from gfucb.paper.figure_registry import register_reproduction
 
 __all__ = ["FIG1"]
 
@@ -45,4 +46,7 @@ FIG1 = Reproduction(
     config=config,
     choices=CHOICES,
     table=table,
+    order=1,
+    in_paper=True,
 )
+register_reproduction("fig1", FIG1)

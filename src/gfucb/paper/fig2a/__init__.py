@@ -11,6 +11,7 @@ from gfucb.paper.common import Reproduction
 from gfucb.paper.fig2a.analysis import table, verdicts
 from gfucb.paper.fig2a.plots import figure
 from gfucb.paper.fig2a.sweep import TASK, config, jobs
+from gfucb.paper.figure_registry import register_reproduction
 
 __all__ = ["FIG2A"]
 
@@ -44,4 +45,7 @@ FIG2A = Reproduction(
     config=config,
     choices=CHOICES,
     table=table,
+    order=2,
+    in_paper=True,
 )
+register_reproduction("fig2a", FIG2A)

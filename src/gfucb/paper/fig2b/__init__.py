@@ -9,6 +9,7 @@ from gfucb.paper.common import Reproduction
 from gfucb.paper.fig2b.analysis import table, verdicts
 from gfucb.paper.fig2b.plots import figure
 from gfucb.paper.fig2b.sweep import SEEDS, TASK, Sizes, config, jobs
+from gfucb.paper.figure_registry import register_reproduction
 
 __all__ = ["FIG2B"]
 
@@ -35,4 +36,7 @@ FIG2B = Reproduction(
     config=config,
     choices=CHOICES,
     table=table,
+    order=3,
+    in_paper=True,
 )
+register_reproduction("fig2b", FIG2B)

@@ -10,6 +10,7 @@ from gfucb.paper.common import Reproduction
 from gfucb.paper.fig3.analysis import verdicts
 from gfucb.paper.fig3.plots import figure
 from gfucb.paper.fig3.sweep import config, jobs
+from gfucb.paper.figure_registry import register_reproduction
 
 __all__ = ["FIG3"]
 
@@ -36,4 +37,7 @@ FIG3 = Reproduction(
     verdicts=verdicts,
     config=config,
     choices=CHOICES,
+    order=4,
+    in_paper=True,
 )
+register_reproduction("fig3", FIG3)

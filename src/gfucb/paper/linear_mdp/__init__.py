@@ -6,6 +6,7 @@ contains the true representation and once with a network.
 """
 
 from gfucb.paper.common import Reproduction
+from gfucb.paper.figure_registry import register_reproduction
 from gfucb.paper.linear_mdp.analysis import verdicts
 from gfucb.paper.linear_mdp.plots import figure
 from gfucb.paper.linear_mdp.sweep import config, jobs
@@ -20,4 +21,6 @@ LINEAR_MDP = Reproduction(
     figure=figure,
     verdicts=verdicts,
     config=config,
+    order=7,
 )
+register_reproduction("linear-mdp", LINEAR_MDP)

@@ -7,6 +7,7 @@ representation need fewer episodes.
 """
 
 from gfucb.paper.common import Reproduction
+from gfucb.paper.figure_registry import register_reproduction
 from gfucb.paper.lock.analysis import verdicts
 from gfucb.paper.lock.plots import figure
 from gfucb.paper.lock.sweep import config, jobs
@@ -22,4 +23,6 @@ LOCK = Reproduction(
     figure=figure,
     verdicts=verdicts,
     config=config,
+    order=6,
 )
+register_reproduction("lock", LOCK)

@@ -6,6 +6,7 @@ single task, to an untrained network and to raw pixels, with different numbers o
 """
 
 from gfucb.paper.common import Reproduction
+from gfucb.paper.figure_registry import register_reproduction
 from gfucb.paper.probe.analysis import table, verdicts
 from gfucb.paper.probe.plots import figure
 from gfucb.paper.probe.sweep import config, jobs
@@ -34,4 +35,7 @@ PROBE = Reproduction(
     config=config,
     choices=CHOICES,
     table=table,
+    order=5,
+    in_paper=True,
 )
+register_reproduction("probe", PROBE)

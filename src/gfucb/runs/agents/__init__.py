@@ -1,22 +1,9 @@
-"""The built-in agents of the command line: one decorated factory each.
+"""The built-in agents, fits and action selectors of the command line.
 
-Importing this package registers them.
+Importing this package imports all its modules, and each registers what it defines. A new agent
+therefore needs only a module here.
 """
 
-from gfucb.runs.agents import (
-    episodic,
-    fits_and_selectors,
-    gfucb,
-    neural_agents,
-    paper_procedure,
-    simple_baselines,
-)
+from gfucb.runs.plugins import import_submodules
 
-__all__ = [
-    "episodic",
-    "fits_and_selectors",
-    "gfucb",
-    "neural_agents",
-    "paper_procedure",
-    "simple_baselines",
-]
+import_submodules(__name__, __path__)

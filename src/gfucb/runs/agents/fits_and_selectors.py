@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from gfucb.core.protocols import ActionSelector, LeastSquares
 from gfucb.estimation import AdamFit, VariableProjection
 from gfucb.exploration import Certified, GradientBonus, LastLayer, Linearised
-from gfucb.runs.config import BanditAgentConfig, EpisodicAgentConfig
+from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import register_action_selector, register_fit
 
 
+class NetworkFitConfig(Protocol):
+    """Settings that state the arguments of the fits of networks."""
+
+    def variable_projection_arguments(self) -> dict[str, Any]:
+        """Those of `VariableProjection`."""
+
+    def adam_arguments(self) -> dict[str, Any]:
+        """Those of `AdamFit`."""
+
+
 @register_fit("variable-projection", description="Gradient steps with heads solved exactly.")
-def variable_projection(config: BanditAgentConfig | EpisodicAgentConfig) -> LeastSquares:
+def variable_projection(config: NetworkFitConfig) -> LeastSquares:
     """The default fit of networks."""
-    if isinstance(config, EpisodicAgentConfig):
-        return VariableProjection(
-            steps=config.fit_steps,
-            max_steps=config.fit_steps,
-            learning_rate=config.fit_rate,
-            samples_at_full_rate=0,
-            weight_decay=config.weight_decay,
-            batch_size=config.fit_batch,
-            samples_per_task=config.fit_window,
-        )
-    return VariableProjection(steps=config.fit_steps, loss=config.fit_loss)
+    return VariableProjection(**config.variable_projection_arguments())
 
 
 @register_fit("adam", description="Adam on network and heads together, as in the paper.")
-def adam(config: BanditAgentConfig | EpisodicAgentConfig) -> LeastSquares:
+def adam(config: NetworkFitConfig) -> LeastSquares:
     """The fit of the paper's experiments."""
-    if isinstance(config, EpisodicAgentConfig):
-        return AdamFit(learning_rate=config.fit_rate, batch_size=config.fit_batch)
-    return AdamFit(epochs=config.epochs)
+    return AdamFit(**config.adam_arguments())
 
 
 @register_action_selector("last-layer", description="Bonus from the uncertainty of the heads.")
