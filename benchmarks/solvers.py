@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import gfucb
-from gfucb.core.records import ActionSets
+from gfucb.core.action_sets import ActionSets
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, features_of

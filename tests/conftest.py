@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets
 from gfucb.environments import SyntheticBandit, finite_bandit
 from gfucb.estimation import Exhaustive
 from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset

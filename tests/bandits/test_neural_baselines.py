@@ -54,11 +54,11 @@ def test_a_calibrated_radius_is_that_of_one_task_where_rows_do_not_share_it():
     for agent in (alone, shared):
         train(agent)
         agent.decide(next(candidate_rounds(1)))
-    assert alone.calibration.num_rewards > alone.calibration.radius.warm_up
+    assert alone.radius_state.num_rewards > alone.radius_state.radius.warm_up
     radius = alone.diagnostics()["squared_radius"]
-    assert radius == pytest.approx(alone.calibration.task_radius**2)
+    assert radius == pytest.approx(alone.radius_state.task_radius**2)
     assert shared.diagnostics()["squared_radius"] == pytest.approx(
-        3 * shared.calibration.task_radius**2
+        3 * shared.radius_state.task_radius**2
     )
 
 
@@ -66,7 +66,7 @@ def test_neural_linear_ucb_adds_the_width_of_its_own_head():
     agent = gfucb.bandits.neural_linear_ucb(3, fit=QUICK, value_range=None)
     train(agent)
     together = agent.decide(next(candidate_rounds(1)))
-    prediction, scale = together.prediction, agent.calibration.task_radius
+    prediction, scale = together.prediction, agent.radius_state.task_radius
     torch.testing.assert_close(
         together.optimistic_values, prediction.mean + scale * prediction.variance.sqrt()
     )

@@ -177,10 +177,10 @@ def changed_decisions(decision: Decision) -> list[tuple[object, str]]:
 
 def test_changed_decisions_are_refused_before_anything_is_learned():
     agent = trained_agent()
-    calibration = agent.calibration
+    calibration = agent.radius_state
     for decision, message in changed_decisions(agent.decide(candidates(1))):
         assert_refused(agent, lambda d=decision: agent.observe(d, [0.1, 0.2, 0.3]), message)
-        assert agent.calibration is calibration
+        assert agent.radius_state is calibration
 
 
 def test_features_that_were_written_to_are_computed_again():
@@ -240,14 +240,14 @@ def test_an_empty_decision_changes_nothing():
 def test_a_fit_that_fails_changes_nothing():
     agent = GFUCB(3, fit=VariableProjection(steps=2), refit_growth=1.0)
     agent.observe(agent.decide(candidates(0)), [0.1, 0.5, 0.9])
-    decision, calibration = agent.decide(candidates(1)), agent.calibration
+    decision, calibration = agent.decide(candidates(1)), agent.radius_state
 
     def failing_fit(*arguments):
         raise InvalidInputError("no fit")
 
     agent.learner.fit = failing_fit
     assert_refused(agent, lambda: agent.observe(decision, [0.1] * 3), "no fit")
-    assert agent.calibration is calibration
+    assert agent.radius_state is calibration
 
 
 def test_a_network_that_does_not_read_the_inputs_is_named():

@@ -15,7 +15,7 @@ from gfucb.runs import play
 
 
 def calibrated(radius: CalibratedRadius, errors: torch.Tensor, widths: torch.Tensor) -> Calibration:
-    calibration = Calibration.initial(radius)
+    calibration = radius.initial()
     for error, width in zip(errors.split(10), widths.split(10), strict=True):
         calibration = calibration.after(Prediction(torch.zeros(len(error)), width), error)
     return calibration
@@ -49,18 +49,18 @@ def test_early_errors_are_forgotten_and_the_window_is_bounded():
 
 def test_before_the_warm_up_and_without_a_target_the_radius_is_the_initial_one():
     prediction = Prediction(torch.zeros(19), torch.zeros(19))
-    early = Calibration.initial(CalibratedRadius(0.3)).after(prediction, torch.ones(19))
+    early = CalibratedRadius(0.3).initial().after(prediction, torch.ones(19))
     assert early.task_radius == 0.3
     fixed = calibrated(CalibratedRadius(0.3, None), torch.ones(100).double(), torch.zeros(100))
     assert fixed.task_radius == 0.3
-    assert math.isnan(Calibration.initial(CalibratedRadius(0.3)).coverage)
+    assert math.isnan(CalibratedRadius(0.3).initial().coverage)
 
 
 def test_a_task_that_decides_alone_has_its_share_of_the_radius():
     agent = GFUCB(4, seed=0)
     x = torch.rand(4, 3, 5, generator=random_stream(0, "x"))
     agent.observe(agent.decide(x), [0.1, 0.2, 0.3, 0.4])
-    radius = agent.calibration.task_radius
+    radius = agent.radius_state.task_radius
     assert agent.confidence_set(x[0]).squared_radius == pytest.approx(4 * radius**2)
     agent.decide(x[:1], tasks=[2])
     assert agent.last_selection.squared_radius == pytest.approx(radius**2)

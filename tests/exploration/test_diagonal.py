@@ -58,9 +58,9 @@ def naive_widths(confidence_set, candidates) -> torch.Tensor:
     )
 
 
-def action_sets_of(candidates) -> gfucb.core.records.ActionSets:
+def action_sets_of(candidates) -> gfucb.core.action_sets.ActionSets:
     available = torch.ones(candidates.shape[:2], dtype=torch.bool)
-    return gfucb.core.records.ActionSets(candidates, torch.arange(len(candidates)), available)
+    return gfucb.core.action_sets.ActionSets(candidates, torch.arange(len(candidates)), available)
 
 
 def candidates() -> torch.Tensor:

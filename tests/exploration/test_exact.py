@@ -5,9 +5,9 @@ import torch
 
 from gfucb import Greedy, LastLayer
 from gfucb.checks import check_action_selector
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError, TooManyTuplesError
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets
 from gfucb.exploration import Enumerated, ExactFinite
 
 SEEDS = range(6)

@@ -9,9 +9,9 @@ from torch import nn
 
 from gfucb import GFUCB, Greedy, LastLayer, VariableProjection
 from gfucb.checks import check_action_selector
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.estimation import AdamFit, LogRadius, best_on
 from gfucb.exploration import FineTuning

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gfucb import Greedy
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ActionSets
 from gfucb.exploration import InverseGap
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gfucb import Greedy
-from gfucb.core.records import ActionSets
+from gfucb.core.action_sets import ActionSets
 from gfucb.exploration import HeadSampling, InverseGap
 
 # With scale zero all actions are equally likely, so that different draws are visible.

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from gfucb import GFUCB, exploration
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets
 from gfucb.models import (
     ConfidenceSet,
     HeadPenalty,

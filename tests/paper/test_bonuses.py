@@ -19,7 +19,7 @@ def test_a_replayed_agent_equals_the_agent_that_collected_the_log():
     again = agent.confidence_set(learned.data.inputs[:1])
     torch.testing.assert_close(again.center.heads, learned.center.heads, rtol=1e-4, atol=1e-5)
     # The replay sees each reward after its prediction, so it finds the agent's own radius.
-    radius = found["last layer"].squared_radius(1)
+    radius = found["last layer"].squared_radius(1, 1)
     assert radius == pytest.approx(learned.squared_radius, rel=1e-3)
 
 

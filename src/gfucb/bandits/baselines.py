@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import (
     below,
@@ -21,7 +22,7 @@ from gfucb.core.nested import (
 )
 from gfucb.core.protocols import BanditAgent, RepresentationClass
 from gfucb.core.random import random_actions, random_stream
-from gfucb.core.records import ActionSets, Decision, Prediction, Row
+from gfucb.core.records import Decision, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
 from gfucb.core.validation.settings import (

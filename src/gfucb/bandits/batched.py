@@ -28,7 +28,6 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import BatchedDecision, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import gradients_allowed
-from gfucb.estimation import CalibratedRadius
 from gfucb.models import HeadStatistics, MultitaskDataset
 from gfucb.models.gradients import network_of
 from gfucb.models.nn.stacked import NetworkStack
@@ -52,7 +51,7 @@ class BatchedAgents:
         self.num_tasks = first.num_tasks
         self.device = first.learner.device
         self.num_fits = [0] * len(self.agents)
-        self.calibrations = [agent.calibration for agent in self.agents]
+        self.radius_states = [agent.radius_state for agent in self.agents]
         self._learner = first.learner
         self._fit, self._selector = batched_fit(first), batched_selector(first)
         self._samples_at_fit = 0
@@ -143,15 +142,11 @@ class BatchedAgents:
             monitor.after_fit() if replica in refitted else monitor
             for replica, monitor in enumerate(monitors)
         ]
-        self._calibrate(decision.prediction, values)
+        self._update_radii(decision.prediction, values)
 
     def diagnostics(self, replica: int) -> Row:
-        """The number of fits of one replica, and its coverage if its radius is calibrated."""
-        row: dict[str, float | int] = {"fits": self.num_fits[replica]}
-        calibration = self.calibrations[replica]
-        if calibration is not None:
-            row["coverage"] = calibration.coverage
-        return row
+        """The number of fits of one replica, and the diagnostics of its radius."""
+        return {"fits": self.num_fits[replica], **self.radius_states[replica].diagnostics()}
 
     def unbatch(self) -> list[GFUCB]:
         """The agents, each with the state of its replica, to continue one by one."""
@@ -159,16 +154,15 @@ class BatchedAgents:
             networks = self._fit_state.stack.unstacked()
             heads = self._fit_state.statistics.heads(self._learner.penalty)
             for replica, (agent, network) in enumerate(zip(self.agents, networks, strict=True)):
-                calibration = self.calibrations[replica]
                 agent.load_state(
                     self._state_of(replica, heads)
                     | agent.learner.representation_state(network)
-                    | (calibration.tensors() if calibration else {})
+                    | self.radius_states[replica].tensors()
                 )
         return self.agents
 
     def _state_of(self, replica: int, heads: Tensor) -> dict[str, Tensor]:
-        """The state of one replica, without its network and its calibration."""
+        """The state of one replica, without its network and its radius."""
         assert self._fit_state is not None
         own, statistics = self._tasks_of(replica), self._fit_state.statistics
         data = self._data_of(replica)
@@ -244,17 +238,15 @@ class BatchedAgents:
         return samples
 
     def _squared_radii(self, fit_state: _BatchState) -> list[float]:
-        radius, calibrations = self.agents[0].squared_radius, self.calibrations
-        if isinstance(radius, CalibratedRadius):
-            sharing = self.num_tasks if self._selector.joint else 1
-            return [c.squared_radius(sharing) for c in calibrations if c is not None]
-        return [radius(fit_state.data.round_index)] * len(self)
+        num_sharing = self.num_tasks if self._selector.joint else 1
+        index = fit_state.data.round_index
+        return [state.squared_radius(index, num_sharing) for state in self.radius_states]
 
-    def _calibrate(self, prediction: Prediction, rewards: Tensor) -> None:
+    def _update_radii(self, prediction: Prediction, rewards: Tensor) -> None:
         means, variances = prediction.mean.cpu(), prediction.variance.cpu()
-        self.calibrations = [
-            calibration and calibration.after(Prediction(means[r], variances[r]), rewards[r])
-            for r, calibration in enumerate(self.calibrations)
+        self.radius_states = [
+            state.after(Prediction(means[r], variances[r]), rewards[r])
+            for r, state in enumerate(self.radius_states)
         ]
 
     def _by_replica(self, rows: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BatchedActionSelector, BatchedLeastSquares
-from gfucb.core.records import ActionSets, BatchedDecision
+from gfucb.core.records import BatchedDecision
 from gfucb.core.setting_descriptions import INITIAL_WEIGHTS, find_difference
 from gfucb.core.validation.arrays import require_in_range, require_real, to_tensor
 from gfucb.core.validation.bandits import (

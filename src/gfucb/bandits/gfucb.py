@@ -5,14 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gfucb.bandits.bandit_settings import (
+    UNKNOWN_RANGE,
+    default_radius,
+    validate_penalty,
+    validate_radius,
+)
 from gfucb.bandits.learner import Learner
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import (
     ActionSelector,
     LeastSquares,
+    Radius,
     RepresentationClass,
     SquaredRadius,
 )
-from gfucb.core.records import ActionSets, Decision, Prediction, Row, Selection
+from gfucb.core.records import Decision, Prediction, Row, Selection
 from gfucb.core.setting_descriptions import (
     INITIAL_WEIGHTS,
     describe_initial_weights,
@@ -33,21 +41,13 @@ from gfucb.core.validation.settings import (
     validate_number,
     validate_offset,
     validate_pair,
-    validate_ridge,
     validate_seed,
 )
 from gfucb.core.validation.states import validate_state
-from gfucb.estimation import CalibratedRadius
-from gfucb.estimation.calibration import Calibration
 from gfucb.estimation.default_fits import default_fit
+from gfucb.estimation.radii import initial_radius_state
 from gfucb.exploration.default_selectors import default_action_selector
-from gfucb.models import ConfidenceSet, HeadPenalty, as_representation_class
-
-# The default radius before calibration: this share of the value range, for each task.
-INITIAL_RADIUS = 0.2
-# The value range that defaults assume if none is given.
-UNKNOWN_RANGE = (-1.0, 1.0)
-CALIBRATION_PREFIX = "calibration."
+from gfucb.models import ConfidenceSet, as_representation_class
 
 
 class GFUCB:
@@ -92,7 +92,7 @@ class GFUCB:
         *,
         seed: int = 0,
         fit: LeastSquares | None = None,
-        squared_radius: SquaredRadius | CalibratedRadius | None = None,
+        squared_radius: SquaredRadius | Radius | None = None,
         action_selector: ActionSelector | None = None,
         ridge: float = 1.0,
         head_norm_bound: float | None = None,
@@ -106,12 +106,10 @@ class GFUCB:
         if value_range is not None:
             value_range = validate_pair(value_range, "value_range")
         low, high = value_range or UNKNOWN_RANGE
-        self.squared_radius = _validate_radius(squared_radius, default_radius((low, high)))
-        self.calibration = (
-            Calibration.initial(self.squared_radius)
-            if isinstance(self.squared_radius, CalibratedRadius)
-            else None
+        self.squared_radius = validate_radius(
+            default_radius((low, high)) if squared_radius is None else squared_radius
         )
+        self.radius_state = initial_radius_state(self.squared_radius)
         self.action_selector = validate_action_selector(
             default_action_selector(self.representation_class)
             if action_selector is None
@@ -125,7 +123,7 @@ class GFUCB:
                 "fit",
                 "a least-squares fit such as VariableProjection()",
             ),
-            penalty=_validate_penalty(ridge, head_norm_bound),
+            penalty=validate_penalty(ridge, head_norm_bound),
             offset=(low + high) / 2 if offset is None else validate_offset(offset),
             value_range=value_range,
             refit_growth=(
@@ -193,11 +191,11 @@ class GFUCB:
         are at most 1e12 in magnitude. If anything is refused, the agent does not change.
         """
         tasks, inputs, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
-        calibration = self.calibration
-        if calibration is not None and decision.prediction is not None:
-            calibration = calibration.after(decision.prediction, values)
+        radius_state = self.radius_state
+        if decision.prediction is not None:
+            radius_state = radius_state.after(decision.prediction, values)
         self.learner.learn(tasks, inputs, values, decision.valid_features())
-        self.calibration = calibration
+        self.radius_state = radius_state
 
     @gradients_allowed()
     def learn(self, tasks: ArrayLike, inputs: ArrayLike, rewards: ArrayLike) -> None:
@@ -218,7 +216,7 @@ class GFUCB:
         return ConfidenceSet(
             center,
             data.snapshot(),
-            self._squared_radius_at(data.round_index, num_sharing or self.num_tasks),
+            self.radius_state.squared_radius(data.round_index, num_sharing or self.num_tasks),
             ridge=self.learner.penalty.ridge,
             head_norm_bound=self.learner.penalty.norm_bound,
             members=self.representation_class.members,
@@ -232,8 +230,8 @@ class GFUCB:
         """The decision with its prediction and the features that `observe` uses again."""
         center = confidence_set.center
         features = action_sets.features_of_chosen(center.representation, selection.actions)
-        prediction = selection.prediction or head_prediction(
-            confidence_set, features, action_sets.tasks
+        prediction = selection.prediction or confidence_set.head_prediction(
+            features, action_sets.tasks
         )
         self._last = (selection, prediction)
         optimistic_values = center.clip(selection.values)
@@ -243,15 +241,6 @@ class GFUCB:
         is_joint = self.action_selector.joint
         num_sharing = len(action_sets.tasks.unique()) if is_joint else 1
         return self.confidence_set(action_sets.items, num_sharing=num_sharing)
-
-    def _squared_radius_at(self, round_index: int, num_sharing: int) -> float:
-        if self.calibration is not None:
-            # Paper: one radius for all tasks, however many take part. A task that decides alone
-            # would then have the bonus of M tasks to itself.
-            return self.calibration.squared_radius(num_sharing)
-        assert not isinstance(self.squared_radius, CalibratedRadius)
-        radius = self.squared_radius(round_index)
-        return validate_number(radius, f"the squared radius of round {round_index}", at_least=0.0)
 
     @property
     def last_selection(self) -> Selection | None:
@@ -276,9 +265,7 @@ class GFUCB:
         if selection.representation_widths is not None:
             share = selection.representation_widths.sum() / prediction.variance.sum()
             row["representation_share"] = float(share)
-        if self.calibration is not None:
-            row["coverage"] = self.calibration.coverage
-        return row
+        return {**row, **self.radius_state.diagnostics()}
 
     def settings(self) -> dict[str, str]:
         """Everything an agent must be built with to continue from this one's state."""
@@ -300,51 +287,15 @@ class GFUCB:
     def state(self) -> dict[str, Tensor]:
         """All that was learned, as named tensors."""
         state = self.learner.state()
-        return state | self.calibration.tensors() if self.calibration and state else state
+        return state | self.radius_state.tensors() if state else {}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from the state of an agent with the same settings; refuse any other one."""
         validate_state(state)
-        calibration, rest = self.calibration, state
-        if calibration is not None:
-            calibration = calibration.restored(state)
-            rest = {n: t for n, t in state.items() if not n.startswith(CALIBRATION_PREFIX)}
-        self.learner.load_state(rest)
-        self.calibration = calibration
+        radius_state = initial_radius_state(self.squared_radius)
+        names = radius_state.tensors().keys()
+        if state:
+            radius_state = radius_state.restored({n: state[n] for n in names & state.keys()})
+        self.learner.load_state({n: t for n, t in state.items() if n not in names})
+        self.radius_state = radius_state
         self._last = None
-
-
-def default_radius(value_range: tuple[float, float]) -> CalibratedRadius:
-    """Starts at a share of the value range for each task, then follows the prediction errors."""
-    low, high = value_range
-    return CalibratedRadius(initial_radius=INITIAL_RADIUS * (high - low))
-
-
-def head_prediction(confidence_set: ConfidenceSet, features: Tensor, tasks: Tensor) -> Prediction:
-    """The prediction of the center's heads at features [row, feature] of tasks [row]."""
-    center, ellipsoid = confidence_set.center, confidence_set.ellipsoid()
-    assert ellipsoid is not None, "the center is in its own confidence set"
-    return Prediction(
-        center.values_of_features(features, tasks),
-        ellipsoid.squared_widths(features.unsqueeze(1), tasks).squeeze(1),
-    )
-
-
-def _validate_radius(
-    given: SquaredRadius | CalibratedRadius | None, default: CalibratedRadius
-) -> SquaredRadius | CalibratedRadius:
-    if given is None:
-        return default
-    if isinstance(given, CalibratedRadius):
-        return given
-    example = f"{given:g}" if isinstance(given, int | float) else "1.0"
-    expected = f"a function of the round such as ConstantRadius({example})"
-    return validate_component(given, "squared_radius", expected)
-
-
-def _validate_penalty(ridge: float, head_norm_bound: float | None) -> HeadPenalty:
-    if head_norm_bound is not None:
-        head_norm_bound = validate_number(
-            head_norm_bound, "head_norm_bound", above=0.0, is_finite=False
-        )
-    return HeadPenalty(validate_ridge(ridge), head_norm_bound)

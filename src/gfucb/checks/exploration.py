@@ -15,8 +15,9 @@ from gfucb.checks.assertions import (
     tensors_of_function,
     uniform,
 )
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.components import validate_action_selector
 from gfucb.models import (
     ConfidenceSet,

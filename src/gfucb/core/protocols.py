@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import torch
 from torch import Tensor
 
-from gfucb.core.records import ActionSets, BanditRound, Decision, Outcome, Row, Selection
+from gfucb.core.action_sets import ActionSets
+from gfucb.core.records import BanditRound, Decision, Outcome, Prediction, Row, Selection
 
 if TYPE_CHECKING:
     from gfucb.episodic.buffer import StageBuffer
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 class Representation(Protocol):
     """A map phi from inputs [n, *input] to features [n, feature].
 
-    It is a value: it returns the same features for the same inputs. A fit returns a new object
-    when it changes phi, and the object of `start` when it does not. Features that were computed
-    by an object therefore stay valid as long as the agent uses that object.
+    It is a value: the same inputs have the same features. A fit returns a new object if it changes
+    phi, otherwise that of `start`. Features stay valid as long as their object is in use.
     """
 
     def __call__(self, inputs: Tensor, /) -> Tensor:
@@ -36,18 +36,14 @@ class Representation(Protocol):
 
 @runtime_checkable
 class RepresentationClass(Protocol):
-    """Phi: the representations that a fit chooses from.
+    """Phi: the representations that a fit chooses from. Agents never use the type of the class.
 
-    An agent uses these members and never the type of the class, so a class of your own needs
-    nothing else. With `structure` "neural" its representations are `NeuralRepresentation` objects.
+    With `structure` "neural" its representations are `NeuralRepresentation` objects.
     """
 
     @property
     def structure(self) -> str:
-        """Selects the default fit and action selector: "finite", "linear", "neural" or another.
-
-        For another structure the agent must be given both.
-        """
+        """Selects the defaults: "finite", "linear", "neural" or another, which has none."""
 
     @property
     def members(self) -> Sequence[Representation] | None:
@@ -63,10 +59,7 @@ class RepresentationClass(Protocol):
     def initial(
         self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
     ) -> Representation:
-        """Return the representation before any data, for inputs [n, *input] like these.
-
-        `generator` is the only source of randomness.
-        """
+        """Return the representation before any data; all its randomness is from `generator`."""
 
     def state_of(self, representation: Representation) -> dict[str, Tensor]:
         """Return named tensors from which `restored` builds the same representation."""
@@ -81,10 +74,7 @@ class RepresentationClass(Protocol):
         """Return the representation with this state; the other arguments are those of `initial`."""
 
     def fingerprint(self) -> str:
-        """Return a short string that differs between classes and is the same in every process.
-
-        An agent saves it, and refuses the state of an agent with another one.
-        """
+        """Return a short string that identifies the class in every process; agents save it."""
 
 
 class LeastSquares(Protocol):
@@ -99,9 +89,8 @@ class LeastSquares(Protocol):
     ) -> MultiheadFunction:
         """Return a function of the class with a small penalised squared error on `data`.
 
-        Its heads minimise the error for its representation (`HeadStatistics.heads`). `start` is
-        the previous fit: it sets offset and value range, and iterative methods start from it.
-        `generator` is the only source of randomness. `data` and `start` are not changed.
+        Its heads minimise the error for its representation (`HeadStatistics.heads`). `start`, the
+        previous fit, sets offset and value range. `data` and `start` are not changed.
         """
 
 
@@ -126,10 +115,34 @@ class SquaredRadius(Protocol):
     """The squared radius beta_t as a function of the round."""
 
     def __call__(self, round_index: int, /) -> float:
-        """Return the squared radius of round t = `round_index`, counted from 1.
+        """Return the squared radius of round t, from 1, that follows t - 1 rounds of rewards."""
 
-        It is finite and not negative. The data of round t are the rewards of rounds 1 .. t - 1.
-        """
+
+@runtime_checkable
+class Radius(Protocol):
+    """A squared radius that also depends on the rewards, such as `CalibratedRadius`."""
+
+    def initial(self) -> RadiusState:
+        """Return its state before any reward."""
+
+
+class RadiusState(Protocol):
+    """A radius after some rewards, as a value; `Scheduled` is that of a function of the round."""
+
+    def squared_radius(self, round_index: int, num_sharing: int) -> float:
+        """Return beta_t for a decision in which `num_sharing` tasks share it."""
+
+    def after(self, prediction: Prediction, rewards: Tensor) -> RadiusState:
+        """Return the state after rewards [row] of a decision with this prediction."""
+
+    def diagnostics(self) -> Row:
+        """Numbers about the state, for `Agent.diagnostics`."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state as tensors, always under the same names: "<own word>.<name>"."""
+
+    def restored(self, tensors: Mapping[str, Tensor]) -> RadiusState:
+        """Return the state that has these `tensors`, or refuse them."""
 
 
 class WeightStatistics(Protocol):
@@ -143,7 +156,7 @@ class WeightStatistics(Protocol):
 
 
 class WeightStatisticsKind(Protocol):
-    """Which statistics of gradients an agent maintains; two are in `gfucb.models`."""
+    """Which statistics of gradients an agent maintains: `WeightSketch`, `GradientSquares`."""
 
     def statistics(
         self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor | None
@@ -157,27 +170,19 @@ class WeightStatisticsKind(Protocol):
 class ActionSelector(Protocol):
     """Chooses one action in every row, from a confidence set.
 
-    The properties state what a selector requires of the agent and what it guarantees. The
-    defaults are those of Algorithm 1. Subclass this protocol to inherit them, and override the
-    ones that differ by a dataclass field, a class variable or a property. An agent refuses a
-    selector that lacks one of them.
+    The properties state what a selector requires of the agent and what it guarantees. Subclass
+    this protocol to inherit the defaults, those of Algorithm 1, and override the ones that differ
+    by a dataclass field, a class variable or a property. An agent refuses a selector without them.
     """
 
     @property
     def joint(self) -> bool:
-        """Whether all rows share one squared radius, as in Algorithm 1.
-
-        If False, each row uses the whole radius, and a calibrated radius is that of one task.
-        """
+        """Whether all rows share one squared radius, as in Algorithm 1, or each has a whole one."""
         return True
 
     @property
     def weight_statistics(self) -> WeightStatisticsKind | None:
-        """The statistics of gradients in the weights that the agent maintains for this selector.
-
-        `WeightSketch` for their sketched Gram matrix, `GradientSquares` for its diagonal. The
-        selector reads them from `ConfidenceSet.center_tangents`.
-        """
+        """The statistics that the agent maintains, read from `ConfidenceSet.center_tangents`."""
         return None
 
     @property
@@ -196,10 +201,7 @@ class ActionSelector(Protocol):
         return True
 
     def __call__(self, confidence_set: ConfidenceSet, action_sets: ActionSets, /) -> Selection:
-        """Return actions that make sum_row f_task(x_action) large for a plausible f.
-
-        The same arguments give the same selection, and the arguments are not changed.
-        """
+        """Return actions with a large sum_row f_task(x_action), f plausible; change nothing."""
 
 
 @runtime_checkable
@@ -212,8 +214,7 @@ class BatchedActionSelector(ActionSelector, Protocol):
         """Return actions and bonuses, [replica, row] each.
 
         Shapes: means and squared widths (for squared radius 1) [replica, row, action], squared
-        radii [replica]. Unavailable actions have a mean of minus infinity. The rows of a replica
-        are different tasks, and each replica is a separate problem.
+        radii [replica]. Unavailable actions have a mean of minus infinity.
         """
 
 

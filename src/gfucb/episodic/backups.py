@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets
 from gfucb.core.validation.settings import validate_count
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.stage_plan import StagePlan, greedy

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.nested import below, nested_settings, with_prefix
 from gfucb.core.protocols import EpisodicAgent, RepresentationClass
 from gfucb.core.random import random_actions, random_stream
-from gfucb.core.records import ActionSets, Decision, Row
+from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.core.validation.bandits import validate_action_sets

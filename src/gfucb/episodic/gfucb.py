@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import (
     ActionSelector,
@@ -15,7 +16,7 @@ from gfucb.core.protocols import (
     RepresentationClass,
     SquaredRadius,
 )
-from gfucb.core.records import ActionSets, Decision, Row
+from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets

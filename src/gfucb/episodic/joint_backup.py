@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, task_sums
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.settings import validate_count
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.stage_plan import StagePlan, greedy

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ActionSets
 from gfucb.core.validation.arrays import LARGEST_INPUT
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.episodic.buffer import StageBuffer

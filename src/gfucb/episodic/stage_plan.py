@@ -9,9 +9,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.features import features_of
 from gfucb.core.protocols import Representation
-from gfucb.core.records import ActionSets
 from gfucb.episodic.cached_features import FeatureCache, MemberFeatures
 from gfucb.episodic.distinct_rows import DistinctRows
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction

@@ -7,8 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ActionSets, Decision, Row
+from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import Prediction
+from gfucb.core.protocols import Radius, RadiusState
+from gfucb.core.records import Prediction, Row
 from gfucb.core.validation.settings import (
     LARGEST_COMPUTED,
     validate_count,
@@ -20,7 +22,7 @@ from gfucb.core.validation.states import validate_state_tensor
 
 
 @dataclass(frozen=True)
-class CalibratedRadius:
+class CalibratedRadius(Radius):
     """beta = factor * (number of tasks) * radius^2, calibrated to a target coverage.
 
     A reward y is compared with the prediction of its decision: the mean f and the unit variance
@@ -63,9 +65,13 @@ class CalibratedRadius:
             if not target < 1:
                 raise InvalidInputError(f"target_coverage must be below 1, got {target}")
 
+    def initial(self) -> Calibration:
+        """The calibration before any reward."""
+        return Calibration(self, torch.zeros(0, dtype=torch.float64))
+
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(RadiusState):
     """The state of a `CalibratedRadius` after some rewards, as a value.
 
     Attributes:
@@ -80,11 +86,6 @@ class Calibration:
     num_rewards: int = 0
     num_covered: int = 0
 
-    @classmethod
-    def initial(cls, radius: CalibratedRadius) -> Calibration:
-        """The calibration before any reward."""
-        return cls(radius, torch.zeros(0, dtype=torch.float64))
-
     @property
     def task_radius(self) -> float:
         """The radius of one task: the smallest that covers the target share of recent scores."""
@@ -96,29 +97,35 @@ class Calibration:
         rank = math.ceil(target * (len(recent) + 1))
         return float(recent.kthvalue(min(rank, len(recent))).values)
 
-    def squared_radius(self, num_tasks: int) -> float:
-        """Beta of a decision in which `num_tasks` tasks share the radius."""
-        return self.radius.factor * num_tasks * self.task_radius**2
+    def squared_radius(self, round_index: int, num_sharing: int) -> float:
+        """Beta of a decision in which `num_sharing` tasks share it, the same in every round."""
+        # Paper: one radius for all tasks, however many take part. A task that decides alone would
+        # then have the bonus of M tasks to itself.
+        return self.radius.factor * num_sharing * self.task_radius**2
 
     @property
     def coverage(self) -> float:
         """Share of rewards inside the interval predicted for them; NaN before the first reward."""
         return self.num_covered / self.num_rewards if self.num_rewards else math.nan
 
+    def diagnostics(self) -> Row:
+        """The coverage."""
+        return {"coverage": self.coverage}
+
     def tensors(self) -> dict[str, Tensor]:
-        """The state as named tensors; all names begin with `calibration.`."""
+        """The recent scores and the two counts."""
         counts = torch.tensor([self.num_rewards, self.num_covered])
         return {"calibration.scores": self.scores, "calibration.counts": counts}
 
-    def restored(self, state: dict[str, Tensor]) -> Calibration:
-        """The calibration with these `tensors`; the initial one if the state is empty."""
-        if not state:
-            return Calibration.initial(self.radius)
-        counts = validate_state_tensor(state, "calibration.counts", (2,), dtype=torch.int64, low=0)
+    def restored(self, tensors: Mapping[str, Tensor]) -> Calibration:
+        """The calibration with these `tensors`, checked."""
+        counts = validate_state_tensor(
+            tensors, "calibration.counts", (2,), dtype=torch.int64, low=0
+        )
         num_rewards, num_covered = counts.tolist()
         length = min(num_rewards, self.radius.window)
         scores = validate_state_tensor(
-            state,
+            tensors,
             "calibration.scores",
             (length,),
             dtype=torch.float64,

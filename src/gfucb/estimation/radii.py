@@ -8,10 +8,14 @@ With partial rounds t is one more than the largest number of samples of a task
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.protocols import SquaredRadius
+from gfucb.core.protocols import Radius, RadiusState, SquaredRadius
+from gfucb.core.records import Prediction, Row
 from gfucb.core.validation.settings import (
     validate_component,
     validate_not_negative,
@@ -68,3 +72,36 @@ class ScaledRadius(SquaredRadius):
     def __call__(self, round_index: int) -> float:
         """The scaled radius at t."""
         return self.factor * self.radius(round_index)
+
+
+@dataclass(frozen=True)
+class Scheduled(RadiusState):
+    """The state of a function of the round: rewards do not change it."""
+
+    radius: SquaredRadius
+
+    def squared_radius(self, round_index: int, num_sharing: int) -> float:
+        """The value of the function, checked; it does not depend on the number of tasks."""
+        value = self.radius(round_index)
+        return validate_number(value, f"the squared radius of round {round_index}", at_least=0.0)
+
+    def after(self, prediction: Prediction, rewards: Tensor) -> Scheduled:
+        """The same state."""
+        return self
+
+    def diagnostics(self) -> Row:
+        """None."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """None."""
+        return {}
+
+    def restored(self, tensors: Mapping[str, Tensor]) -> Scheduled:
+        """The same state."""
+        return self
+
+
+def initial_radius_state(radius: Radius | SquaredRadius) -> RadiusState:
+    """The state of a radius before any reward."""
+    return radius.initial() if isinstance(radius, Radius) else Scheduled(radius)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.exploration.last_layer import LastLayer
 from gfucb.exploration.tangent import Tangent, validate_sketch_settings
 from gfucb.models import ConfidenceSet, MultiheadFunction

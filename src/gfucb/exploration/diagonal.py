@@ -9,8 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Prediction, Selection
+from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_seed
 from gfucb.exploration.draws import generator_for
 from gfucb.exploration.last_layer import center_ellipsoid

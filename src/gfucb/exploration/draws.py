@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets
 from gfucb.models import ConfidenceSet
 
 

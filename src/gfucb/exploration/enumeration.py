@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import TooManyTuplesError
 from gfucb.core.protocols import ActionSelector, WeightStatisticsKind
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.components import validate_action_selector
 from gfucb.models import ConfidenceSet
 

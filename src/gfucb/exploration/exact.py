@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.exploration.last_layer import optimistic_heads
 from gfucb.models import ConfidenceSet
 

@@ -14,8 +14,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.settings import (
     validate_choice,
     validate_count,

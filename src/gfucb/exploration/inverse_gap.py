@@ -8,8 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection, require_finite_values
+from gfucb.core.records import Selection, require_finite_values
 from gfucb.core.validation.settings import validate_not_negative, validate_seed
 from gfucb.exploration.draws import generator_for
 from gfucb.models import ConfidenceSet

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import first_best
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Prediction, Selection
+from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_flag
 from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
@@ -129,11 +130,9 @@ def prediction_of(
     action_sets: ActionSets,
 ) -> Prediction:
     """Mean and unit variance of the chosen actions [row] under the heads in `ellipsoid`."""
-    chosen = features[torch.arange(len(actions)), actions].unsqueeze(1)
-    return Prediction(
-        template.offset + ellipsoid.center_values(chosen, action_sets.tasks).squeeze(1),
-        ellipsoid.squared_widths(chosen, action_sets.tasks).squeeze(1),
-    )
+    chosen, tasks = features[torch.arange(len(actions)), actions], action_sets.tasks
+    mean = template.offset + ellipsoid.center_values(chosen.unsqueeze(1), tasks).squeeze(1)
+    return ellipsoid.prediction(mean, chosen, tasks)
 
 
 def joint_actions(

@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.settings import validate_flag
 from gfucb.exploration.tangent import Tangent, validate_sketch_settings
 from gfucb.models import ConfidenceSet

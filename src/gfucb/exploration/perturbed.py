@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.settings import validate_not_negative
 from gfucb.exploration.greedy import Greedy
 from gfucb.models import ConfidenceSet

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import torch
 
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets, Selection
+from gfucb.core.records import Selection
 from gfucb.core.validation.settings import validate_seed
 from gfucb.exploration.last_layer import center_ellipsoid, prediction_of
 from gfucb.models import ConfidenceSet

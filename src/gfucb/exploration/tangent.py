@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gfucb.core.records import ActionSets, Prediction, Selection
+from gfucb.core.action_sets import ActionSets
+from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_instance, validate_number
 from gfucb.exploration.tangent_choice import TangentChoice
 from gfucb.models import ConfidenceSet

@@ -13,6 +13,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, task_sums
 from gfucb.core.protocols import Representation, WeightStatistics
+from gfucb.core.records import Prediction
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
@@ -128,6 +129,14 @@ class ConfidenceSet:
             return None
         ellipsoid = self._ellipsoid(heads, factors, left)
         return None if ellipsoid.is_empty else ellipsoid
+
+    def head_prediction(self, features: Tensor, tasks: Tensor) -> Prediction:
+        """The prediction of the center's heads at features [row, feature] of tasks [row]."""
+        ellipsoid = self.ellipsoid()
+        assert ellipsoid is not None, "the center is in its own confidence set"
+        return ellipsoid.prediction(
+            self.center.values_of_features(features, tasks), features, tasks
+        )
 
     def arrowhead(self, sketch: WeightSketch, weight_ridge: float) -> Arrowhead:
         """The Gram matrix of the set linearised at its center, for networks."""

@@ -18,6 +18,7 @@ from gfucb.core.linalg import (
     task_grams,
     task_sums,
 )
+from gfucb.core.records import Prediction
 from gfucb.core.validation.settings import validate_number
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
@@ -196,6 +197,10 @@ class HeadEllipsoid:
         all_tasks = torch.arange(len(self.factors), device=tasks.device)
         factors = self.cholesky if torch.equal(tasks, all_tasks) else self.factors[tasks]
         return inverse_squared_norms(factors, features)
+
+    def prediction(self, mean: Tensor, chosen: Tensor, tasks: Tensor) -> Prediction:
+        """Means [row] with their unit variances, those of features [row, feature]."""
+        return Prediction(mean, self.squared_widths(chosen.unsqueeze(1), tasks).squeeze(1))
 
     def farthest_heads(self, directions: Tensor) -> Tensor:
         """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice.

@@ -12,9 +12,10 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from gfucb.bandits import GFUCB
-from gfucb.bandits.gfucb import default_radius, head_prediction
+from gfucb.bandits.bandit_settings import default_radius
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
-from gfucb.core.records import ActionSets, Prediction
+from gfucb.core.records import Prediction
 from gfucb.estimation.calibration import Calibration
 from gfucb.exploration import GradientBonus, LastLayer, Linearised
 from gfucb.models import ConfidenceSet, MultitaskDataset
@@ -100,7 +101,7 @@ def replay_calibrations(
     its reward before the agent learns it.
     """
     radius = default_radius(agent.learner.value_range or (0.0, 1.0))
-    calibrations = {name: Calibration.initial(radius) for name in selectors}
+    calibrations = {name: radius.initial() for name in selectors}
     for start in range(0, len(log), log.num_tasks):
         part = slice(start, start + log.num_tasks)
         tasks, inputs, rewards = log.tasks[part], log.inputs[part], log.targets[part]
@@ -119,7 +120,7 @@ def _predict(
     selection = selector(confidence_set, action_sets)
     phi = confidence_set.center.representation
     features = action_sets.features_of_chosen(phi, selection.actions)
-    return selection.prediction or head_prediction(confidence_set, features, action_sets.tasks)
+    return selection.prediction or confidence_set.head_prediction(features, action_sets.tasks)
 
 
 def bonus_statistics(error: ArrayLike, bonus: ArrayLike) -> dict[str, float]:

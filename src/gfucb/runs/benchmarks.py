@@ -11,10 +11,11 @@ from torch import Tensor
 
 from gfucb.bandits import GFUCB
 from gfucb.bandits.batched import BatchedAgents
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import lookup
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.core.random import random_stream
-from gfucb.core.records import ActionSets, Row
+from gfucb.core.records import Row
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.estimation import VariableProjection
 from gfucb.exploration import FineTuning

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gfucb.core.action_sets import ActionSets, is_repeated
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ActionSets, ChosenFeatures, Decision, Prediction, is_repeated
+from gfucb.core.records import ChosenFeatures, Decision, Prediction
 from gfucb.core.validation.arrays import (
     ArrayLike,
     require_in_range,

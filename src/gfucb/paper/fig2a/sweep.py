@@ -202,7 +202,7 @@ def squared_radius(radius: str, num_rounds: int, calibration: Calibration | None
         return LogRadius()(num_rounds)
     target = 0.95 if radius == WIDE else calibration.radius.target_coverage
     retargeted = replace(calibration, radius=replace(calibration.radius, target_coverage=target))
-    return retargeted.squared_radius(1)
+    return retargeted.squared_radius(num_rounds, 1)
 
 
 def _key(method: str, radius: str, seed: int) -> dict[str, str | int]:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gfucb.bandits.gfucb import UNKNOWN_RANGE, default_radius
+from gfucb.bandits.bandit_settings import UNKNOWN_RANGE, default_radius
 from gfucb.core.environment_facts import noise_scale_of, representation_class_of, value_range_of
 from gfucb.core.errors import InvalidInputError, lookup
-from gfucb.core.protocols import ActionSelector, BanditEnvironment, SquaredRadius
+from gfucb.core.protocols import ActionSelector, BanditEnvironment, Radius, SquaredRadius
 from gfucb.core.random import random_stream
-from gfucb.estimation import CalibratedRadius, LogRadius, ScaledRadius
+from gfucb.estimation import LogRadius, ScaledRadius
 from gfucb.models import features_of
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import ACTION_SELECTORS, FITS
@@ -51,7 +51,7 @@ def action_selector(config: BanditAgentConfig) -> ActionSelector | None:
 
 def squared_radius(
     config: BanditAgentConfig, environment: BanditEnvironment
-) -> SquaredRadius | CalibratedRadius:
+) -> SquaredRadius | Radius:
     """The radius that the settings name."""
     if config.radius in ("default", "constant"):
         value_range = value_range_of(environment) or UNKNOWN_RANGE

@@ -1,0 +1,37 @@
+"""Defaults and checks of the settings of GFUCB."""
+
+from __future__ import annotations
+
+from gfucb.core.protocols import Radius, SquaredRadius
+from gfucb.core.validation.settings import validate_component, validate_number, validate_ridge
+from gfucb.estimation import CalibratedRadius
+from gfucb.models import HeadPenalty
+
+# The default radius before calibration: this share of the value range, for each task.
+INITIAL_RADIUS = 0.2
+# The value range that defaults assume if none is given.
+UNKNOWN_RANGE = (-1.0, 1.0)
+
+
+def default_radius(value_range: tuple[float, float]) -> CalibratedRadius:
+    """Starts at a share of the value range for each task, then follows the prediction errors."""
+    low, high = value_range
+    return CalibratedRadius(initial_radius=INITIAL_RADIUS * (high - low))
+
+
+def validate_radius(radius: Radius | SquaredRadius) -> Radius | SquaredRadius:
+    """Refuse what is neither a `Radius` nor a function of the round."""
+    if isinstance(radius, Radius) and not isinstance(radius, type):
+        return radius
+    example = f"{radius:g}" if isinstance(radius, int | float) else "1.0"
+    expected = f"a function of the round such as ConstantRadius({example})"
+    return validate_component(radius, "squared_radius", expected)
+
+
+def validate_penalty(ridge: float, head_norm_bound: float | None) -> HeadPenalty:
+    """The penalty on heads with a positive ridge and a positive bound, or none."""
+    if head_norm_bound is not None:
+        head_norm_bound = validate_number(
+            head_norm_bound, "head_norm_bound", above=0.0, is_finite=False
+        )
+    return HeadPenalty(validate_ridge(ridge), head_norm_bound)
