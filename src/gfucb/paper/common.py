@@ -50,7 +50,7 @@ class Reproduction:
         jobs: from the options to the jobs.
         figure: from all rows to the figure.
         verdicts: from all rows to the verdicts.
-        config: settings to record, from the options.
+        config: settings to record, from the options; of a dataclass, all fields.
         choices: what was chosen where the claim leaves something open, in Markdown, without
             measured numbers.
         table: from all rows to more numbers for the page, in Markdown.

@@ -7,7 +7,7 @@ provenance.json. Finished jobs are not computed again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from gfucb.paper.common import Options, Reproduction, Verdict
 from gfucb.paper.results_directory import Gathered, ResultsDirectory
 from gfucb.runs.jobs import Progress, run_jobs
 from gfucb.runs.plots import save
+from gfucb.runs.stored_settings import default_settings
 from gfucb.runs.text_files import write_json, write_text
 
 
@@ -57,11 +58,11 @@ def reproduce(
             f"{jobs[0].name} to {jobs[-1].name}"
         )
     settings = {"name": name, **asdict(options), "config": reproduction.config(options)}
-    directory = ResultsDirectory.open(out, settings)
+    directory = ResultsDirectory.open(out, settings, default_settings(options))
     names = [job.name for job in jobs]
     advance(len(directory.finished(names)))
     if not only_what_is_there:
-        stored = [replace(job, settings=directory.job_settings(job.name)) for job in wanted]
+        stored = [directory.job_here(job) for job in wanted]
         progress = Progress(lambda job: advance(len(directory.finished(names))))
         run_jobs(
             stored, directory.jobs, processes=processes, device=options.device, progress=progress

@@ -17,7 +17,7 @@ import io
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,10 @@ from filelock import FileLock
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.files import is_temporary
+from gfucb.runs.jobs import Job
 from gfucb.runs.provenance import timestamp
-from gfucb.runs.store import (
-    LOCK,
-    first_difference,
-    is_finished,
-    read_provenance,
-    read_rows,
-    saved_rows,
-)
+from gfucb.runs.store import LOCK, is_finished, read_provenance, read_rows, saved_rows
+from gfucb.runs.stored_settings import default_settings, first_difference, plain_settings
 from gfucb.runs.text_files import as_json, csv_text, parse_csv, write_json, write_text
 
 # Paths and devices are no part of the settings: jobs computed on several machines add up, and
@@ -60,16 +55,33 @@ class Gathered:
 
 @dataclass(frozen=True)
 class ResultsDirectory:
-    """Where a reproduction stores its jobs and what is derived from them."""
+    """Where a reproduction stores its jobs and what is derived from them.
+
+    Attributes:
+        path: the directory.
+        settings: of the reproduction.
+        defaults: the values of settings that results stored before they existed do not state.
+    """
 
     path: Path
     settings: Mapping[str, Any]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path, settings: Mapping[str, Any]) -> ResultsDirectory:
-        """Refuse a directory with something else; restore jobs from rows.csv if they are absent."""
-        shared = {k: v for k, v in as_json(settings).items() if k not in LOCAL_OPTIONS}
-        directory = cls(path, shared)
+    def open(
+        cls, path: Path, settings: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> ResultsDirectory:
+        """Refuse a directory with something else; restore jobs from rows.csv if they are absent.
+
+        Args:
+            path: the directory.
+            settings: of the reproduction; they may contain dataclasses.
+            defaults: of settings, besides those of the fields of these dataclasses.
+        """
+        plain = as_json(plain_settings(settings))
+        shared = {k: v for k, v in plain.items() if k not in LOCAL_OPTIONS}
+        known = {**(defaults or {}), **default_settings(settings)}
+        directory = cls(path, shared, as_json(known))
         directory._require_same_settings()
         path.mkdir(parents=True, exist_ok=True)
         with directory._locked():
@@ -89,6 +101,10 @@ class ResultsDirectory:
     def job_settings(self, name: str) -> dict[str, Any]:
         """What the config.json of a job records."""
         return {**self.settings, "job": name}
+
+    def job_here(self, job: Job) -> Job:
+        """The job as it is stored in this directory."""
+        return replace(job, settings=self.job_settings(job.name), defaults=self.defaults)
 
     def finished(self, names: Sequence[str]) -> list[str]:
         """Those of the jobs that are finished."""
@@ -177,7 +193,7 @@ class ResultsDirectory:
                 )
             return
         stored = {k: v for k, v in record["settings"].items() if k not in LOCAL_OPTIONS}
-        if difference := first_difference(stored, self.settings):
+        if difference := first_difference(stored, self.settings, self.defaults):
             raise RunDirectoryError(
                 f"{self.path} holds a reproduction with other options: {difference}; choose "
                 "another directory"

@@ -140,6 +140,7 @@ def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: i
             "seed": seed,
         },
         relative_cost=agent.relative_cost,
+        defaults={"environment": environment.defaults, "agent": agent.defaults},
     )
 
 

@@ -7,16 +7,16 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.records import Row
 from gfucb.runs.build_run import config_from, prepare
-from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
+from gfucb.runs.config import RunConfig
 from gfucb.runs.jobs import Job
 from gfucb.runs.pool import one_thread
 from gfucb.runs.registry import AGENTS
 from gfucb.runs.store import read_config, read_rows
+from gfucb.runs.stored_settings import default_settings
 
 
 def run(config: RunConfig, directory: Path, *, data_dir: str | None = None) -> Iterator[Row]:
@@ -56,17 +56,8 @@ def run_job_of(config: RunConfig, name: str, data_dir: str | None = None) -> Job
         resumable=True,
         settings=dataclasses.asdict(config),
         relative_cost=AGENTS[config.agent.name].relative_cost,
-        defaults={
-            "environment": _defaults(config.environment),
-            "agent": _defaults(config.agent),
-        },
+        defaults=default_settings(config),
     )
-
-
-def _defaults(config: EnvironmentConfig | AgentConfig) -> dict[str, Any]:
-    """The defaults of all fields that have one."""
-    found = ((field.name, field.default) for field in dataclasses.fields(config))
-    return {name: value for name, value in found if value is not dataclasses.MISSING}
 
 
 def load_config(directory: Path) -> RunConfig:

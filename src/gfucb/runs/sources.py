@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.config import AgentConfig, EnvironmentConfig
 from gfucb.runs.loop import AnyAgent, AnyEnvironment
 from gfucb.runs.registry import AGENTS, default_agent_config, default_environment_config
+from gfucb.runs.stored_settings import default_settings
 
 EnvironmentLike = str | EnvironmentConfig | AnyEnvironment | Callable[[int], AnyEnvironment]
 AgentLike = str | AgentConfig | Callable[[Any, int], AnyAgent]
@@ -32,6 +33,7 @@ class Source:
     Attributes:
         make: from (environment, seed) to an agent, or from the seed to an environment.
         settings: what config.json records.
+        defaults: of settings that a run stored by an earlier version may not state.
         uses_true_features: whether the agent receives the true features.
         relative_cost: run time of the agent relative to others, roughly.
     """
@@ -40,6 +42,7 @@ class Source:
     settings: Mapping[str, Any]
     uses_true_features: bool = False
     relative_cost: float = 1.0
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
@@ -48,7 +51,7 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
         given = default_environment_config(given)
     if isinstance(given, EnvironmentConfig):
         make = partial(make_environment, given, data_dir=data_dir)
-        return Source(make, dataclasses.asdict(given))
+        return Source(make, dataclasses.asdict(given), defaults=default_settings(given))
     is_environment = hasattr(given, "round") or hasattr(given, "episode")
     if is_environment and not isinstance(given, type):
         return Source(
@@ -98,7 +101,13 @@ def _agent_source(name: str, given: AgentLike) -> Source:
         if name != given.name:
             settings["registered_name"] = given.name
         make = partial(_registered_agent, given)
-        return Source(make, settings, entry.uses_true_features, entry.relative_cost)
+        return Source(
+            make,
+            settings,
+            entry.uses_true_features,
+            entry.relative_cost,
+            default_settings(given),
+        )
     if callable(given):
         return Source(given, _own_settings(name, given))
     raise InvalidInputError(

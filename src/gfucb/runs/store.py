@@ -28,6 +28,7 @@ from gfucb.core.files import is_temporary
 from gfucb.core.records import Row
 from gfucb.runs.provenance import current_provenance, timestamp
 from gfucb.runs.row_writer import RowWriter
+from gfucb.runs.stored_settings import first_difference
 from gfucb.runs.text_files import as_json, read_csv, read_json, write_json
 from gfucb.runs.work import Work, WorkState, number
 
@@ -207,28 +208,3 @@ class _Checkpoint:
 def _may_precede_config(path: Path) -> bool:
     """Whether a process that was killed while it created the directory may have left this."""
     return path.name in ("provenance.json", LOCK) or is_temporary(path)
-
-
-def first_difference(
-    stored: Mapping[str, Any], own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
-) -> str:
-    """The first setting that differs, in words; empty if none does.
-
-    Settings that `stored` does not have, but `own` has, are those of `defaults`.
-    """
-    left, right = _flat(stored), _flat(own)
-    left = {name: v for name, v in _flat(defaults or {}).items() if name in right} | left
-    for name in sorted(left.keys() | right.keys()):
-        if left.get(name) != right.get(name):
-            return f"{name} = {left.get(name)!r}, not {right.get(name)!r}"
-    return ""
-
-
-def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in nested.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat

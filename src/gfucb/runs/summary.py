@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError, lookup
-from gfucb.runs.registry import agent_label
+from gfucb.runs.registry import ENVIRONMENTS, agent_label
 from gfucb.runs.store import read_config, read_provenance, read_rows
+from gfucb.runs.stored_settings import field_defaults
+from gfucb.runs.text_files import as_json
 
 CONFIDENCE = 0.95
 # Agents with which the others are compared, the first one present.
@@ -40,7 +42,7 @@ def load_rows(directory: Path) -> pd.DataFrame:
     for path in find_runs(directory):
         if read_provenance(path).get("finished"):
             config = read_config(path)
-            problem = {name: config[name] for name in ("environment", "num_rounds")}
+            problem = _problem(config)
             if problem != (shared := shared or problem):
                 raise RunDirectoryError(
                     f"{path} is a run of another environment or length than those beside it, so "
@@ -53,6 +55,13 @@ def load_rows(directory: Path) -> pd.DataFrame:
             f"no run in {directory} is finished; repeat the command that started them"
         )
     return pd.concat(tables, ignore_index=True)
+
+
+def _problem(config: dict[str, Any]) -> dict[str, Any]:
+    """Environment and length of a run; settings that it does not state are at their defaults."""
+    environment, name = config["environment"], config["environment"]["name"]
+    known = field_defaults(ENVIRONMENTS[name].config) if name in ENVIRONMENTS else {}
+    return {"environment": as_json(known) | environment, "num_rounds": config["num_rounds"]}
 
 
 def load_seconds(directory: Path) -> pd.Series:

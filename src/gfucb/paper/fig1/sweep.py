@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -105,7 +105,7 @@ def sizes_of(options: Options) -> Sizes:
 
 def config(options: Options) -> dict[str, Any]:
     """Settings stored with the results."""
-    return {"sizes": asdict(sizes_of(options))}
+    return {"sizes": sizes_of(options)}
 
 
 def jobs(options: Options) -> list[Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -57,7 +57,7 @@ def sizes_of(options: Options) -> Sizes:
 
 def config(options: Options) -> dict[str, Any]:
     """Settings stored with the results."""
-    return {"sizes": asdict(sizes_of(options))}
+    return {"sizes": sizes_of(options)}
 
 
 def jobs(options: Options) -> list[Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -57,8 +57,7 @@ AGENTS = (ORACLE, SHARED, INDEPENDENT)
 def config(options: Options) -> dict[str, Any]:
     """Settings stored with the results."""
     environment, num_episodes = _environment(options.quick)
-    agents = {part: asdict(agent) for part, agent in PARTS.items()}
-    return {"environment": environment, "num_episodes": num_episodes, "agents": agents}
+    return {"environment": environment, "num_episodes": num_episodes, "agents": PARTS}
 
 
 def jobs(options: Options) -> list[Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,8 @@ BATCH_PER_TASK = 320
 
 def config(options: Options) -> dict[str, Any]:
     """Settings stored with the results."""
-    agent = asdict(RICH_AGENT) | {"fit_batch": f"{BATCH_PER_TASK} a task"}
+    described: dict[str, Any] = {"fit_batch": f"{BATCH_PER_TASK} a task"}
+    agent = replace(RICH_AGENT, **described)
     return {"rich_environment": RICH_ENVIRONMENT, "rich_agent": agent}
 
 
