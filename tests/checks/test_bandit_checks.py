@@ -35,6 +35,8 @@ BANDIT_AGENTS = {
     "GFUCB": lambda: finite_agent(),
     "EpsilonGreedy": lambda: EpsilonGreedy(finite_agent(), epsilon=0.5),
     "Grouped": lambda: bandits.Grouped(3, lambda tasks, seed: GFUCB(tasks, FiniteClass(ROTATIONS))),
+    "LinearUCB": lambda: bandits.LinearUCB(3, sharing="hierarchical"),
+    "PooledTasks": lambda: bandits.PooledTasks(3, bandits.LinearUCB(1)),
     "Uniform": lambda: Uniform(3),
     "linucb": lambda: linucb(3),
     "multitask_greedy": lambda: multitask_greedy(3, fit=FEW_STEPS),
@@ -146,8 +148,9 @@ def images(seed: int):
         images,
         lambda seed: environments.finite_bandit(seed=seed),
         lambda seed: environments.linear_bandit(seed=seed),
+        lambda seed: environments.WheelBandit([0.5, 0.9], seed=seed),
     ],
-    ids=["images", "finite", "linear"],
+    ids=["images", "finite", "linear", "wheel"],
 )
 def test_shipped_bandit_environments_pass(make):
     check_bandit_environment(make)

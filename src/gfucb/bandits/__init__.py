@@ -3,6 +3,7 @@
 from gfucb.bandits.baselines import EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
 from gfucb.bandits.batched import BatchedAgents
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.bandits.linear_baselines import LinearUCB
 from gfucb.bandits.neural_baselines import (
     neural_linear_ts,
     neural_linear_ucb,
@@ -11,12 +12,15 @@ from gfucb.bandits.neural_baselines import (
     perturbed_rewards,
     squarecb,
 )
+from gfucb.bandits.pooled_tasks import PooledTasks
 
 __all__ = [
     "GFUCB",
     "BatchedAgents",
     "EpsilonGreedy",
     "Grouped",
+    "LinearUCB",
+    "PooledTasks",
     "Uniform",
     "linucb",
     "multitask_greedy",

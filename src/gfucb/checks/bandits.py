@@ -118,7 +118,8 @@ def check_bandit_environment(make_environment: Callable[[int], BanditEnvironment
     """Check the properties of `BanditEnvironment` on environments built from a seed.
 
     A round is the same at every call, and depends on the seed and the index. Regrets are not
-    negative, and the best action has none. The noise does not depend on the action.
+    negative, and the best action has none. A reward is the mean plus the noise, which is drawn
+    before the action is known.
 
     Args:
         make_environment: builds an environment from a seed.
@@ -139,10 +140,12 @@ def check_bandit_environment(make_environment: Callable[[int], BanditEnvironment
 
 def _check_round(round_: BanditRound, num_tasks: int) -> None:
     rows, num_actions = round_.mean_rewards.shape
-    shapes = (tuple(round_.candidates.shape[:2]), tuple(round_.noise.shape))
+    by_action = (num_tasks, num_actions)
     require(
-        rows == num_tasks and shapes == ((num_tasks, num_actions), (num_tasks,)),
-        "a round has candidates and means [task, action] and noise [task]; got "
+        rows == num_tasks
+        and tuple(round_.candidates.shape[:2]) == by_action
+        and tuple(round_.noise.shape) in ((num_tasks,), by_action),
+        "a round has candidates and means [task, action] and noise [task] or [task, action]; got "
         f"{list(round_.candidates.shape)}, {list(round_.mean_rewards.shape)} and "
         f"{list(round_.noise.shape)} for {num_tasks} tasks",
     )
@@ -154,8 +157,9 @@ def _check_round(round_: BanditRound, num_tasks: int) -> None:
         actions = torch.full((num_tasks,), action)
         require(bool((round_.regrets(actions) >= 0).all()), "a regret is negative")
         noise = round_.rewards(actions) - round_.mean_rewards[:, action]
+        expected = round_.noise if round_.noise.ndim == 1 else round_.noise[:, action]
         require(
-            torch.allclose(noise, round_.noise, rtol=1e-6, atol=1e-9),
+            torch.allclose(noise, expected, rtol=1e-6, atol=1e-9),
             "a reward is not the mean plus the noise of its task",
         )
 

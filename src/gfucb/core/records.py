@@ -194,21 +194,26 @@ class BanditRound:
 
     candidates: Tensor  # [task, action, *input]
     mean_rewards: Tensor  # [task, action]
-    noise: Tensor  # [task]
+    noise: Tensor  # [task], or [task, action] where its distribution depends on the action
     true_features: Tensor  # [task, action, true feature]; for oracles only
 
     def rewards(self, actions: Tensor) -> Tensor:
         """Rewards of actions [task] -> [task]."""
-        return self._means_of(actions) + self.noise
+        noise = self.noise if self.noise.ndim == 1 else _taken(self.noise, actions)
+        return self._means_of(actions) + noise
 
     def regrets(self, actions: Tensor) -> Tensor:
         """Mean reward of the best action minus that of `actions`, exact: [task] -> [task]."""
         return self.mean_rewards.max(dim=1).values - self._means_of(actions)
 
     def _means_of(self, actions: Tensor) -> Tensor:
-        # Agent and environment may be on different devices.
-        taken = actions.to(self.mean_rewards.device)
-        return self.mean_rewards.gather(1, taken[:, None]).squeeze(1)
+        return _taken(self.mean_rewards, actions)
+
+
+def _taken(values: Tensor, actions: Tensor) -> Tensor:
+    """Values [task, action] of the actions [task]."""
+    # Agent and environment may be on different devices.
+    return values.gather(1, actions.to(values.device)[:, None]).squeeze(1)
 
 
 @dataclass(frozen=True, eq=False)

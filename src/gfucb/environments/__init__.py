@@ -7,6 +7,7 @@ from gfucb.environments.locks import rich_lock, tabular_lock, with_actions
 from gfucb.environments.synthetic_bandit import SyntheticBandit, finite_bandit, linear_bandit
 from gfucb.environments.tabular_episode import TabularEpisode
 from gfucb.environments.tabular_mdp import TabularMDPs, tabular_mdps
+from gfucb.environments.wheel_bandit import WheelBandit
 
 __all__ = [
     "ImageBandit",
@@ -15,6 +16,7 @@ __all__ = [
     "SyntheticBandit",
     "TabularEpisode",
     "TabularMDPs",
+    "WheelBandit",
     "fetch_mnist",
     "finite_bandit",
     "linear_bandit",

@@ -1,0 +1,1 @@
+"""Bandit environments of the suite that are not part of the library."""
