@@ -1,5 +1,7 @@
 """Documents: their code runs, their commands parse and run, their links and names exist."""
 
+import gzip
+import hashlib
 import importlib
 import inspect
 import re
@@ -7,10 +9,14 @@ import shlex
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import gfucb
-from gfucb.cli.main import main, parse
+from gfucb.cli.main import DEFAULTS, main, parse
+from gfucb.environments import images
+from gfucb.paper import REPRODUCTIONS
 from gfucb.runs import AGENTS, ENVIRONMENTS
 
 ROOT = Path(__file__).parents[1]
@@ -31,10 +37,11 @@ SMALL = {
     "run": ["--num-rounds", "2"],
     "compare": ["--num-rounds", "2", "--seeds", "0", "--processes", "1"],
     "reproduce": ["--quick"],
+    "reproduce all": ["--quick", "--only", "[Ms][=i]*"],  # the jobs of one figure, fig3
     "bench": ["--quick"],
 }
-# Commands that need a network connection, MNIST or a GPU, or print help and exit, are only parsed.
-PARSED_ONLY = ("fetch-mnist", "--data-dir", "cuda", "--help", "runs/paper")
+# What a fenced block may hold: `python` runs, `sh` and `console` are commands, others are figures.
+FENCES = {"python", "sh", "console", "mermaid"}
 
 
 def code_blocks(path: Path, language: str) -> list[str]:
@@ -99,23 +106,80 @@ def test_commands_are_accepted(path, tmp_path, monkeypatch):
             pytest.fail(f"{NAMES[path]} has a command that no test understands: {words}")
 
 
+def write_small_mnist(directory: Path) -> dict[str, str]:
+    """Write 300 random images and labels in the format of MNIST; return the checksums."""
+    directory.mkdir(parents=True)
+    draws, sums = np.random.default_rng(0), {}
+    for name in images.MNIST_FILES:
+        shape = (300, 28, 28) if "images" in name else (300,)
+        numbers = draws.integers(256 if "images" in name else 10, size=shape).astype(np.uint8)
+        header = np.array([0x0800 + len(shape), *shape], dtype=">u4").tobytes()
+        content = gzip.compress(header + numbers.tobytes(), mtime=0)
+        (directory / f"{name}.gz").write_bytes(content)
+        sums[name] = hashlib.sha256(content).hexdigest()
+    return sums
+
+
 @pytest.fixture(scope="module")
-def shared_directory(tmp_path_factory):
+def working_directory(tmp_path_factory):
     """One working directory for all documents: runs that several documents name run once."""
     directory = tmp_path_factory.mktemp("documents")
     (directory / "runs").mkdir()
-    return directory
+    return directory, write_small_mnist(directory / "data" / "mnist")
+
+
+@pytest.fixture
+def run_small(working_directory, monkeypatch):
+    """A function that runs a command of a document in a small version."""
+    directory, sums = working_directory
+    monkeypatch.chdir(directory)
+    monkeypatch.setattr(images, "MNIST_FILES", sums)  # nothing is downloaded
+
+    def run(words: list[str]) -> None:
+        if not torch.cuda.is_available():
+            words = ["cpu" if word == "cuda" else word for word in words]
+        small = SMALL.get(" ".join(words[:2]), SMALL.get(words[0], []))
+        main([*words, *small])
+
+    return run
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", params(WITH_COMMANDS))
-def test_commands_run_in_a_small_version(path, shared_directory, monkeypatch):
-    monkeypatch.chdir(shared_directory)
-    write_named_files(path, shared_directory)
+def test_commands_run_in_a_small_version(path, run_small):
+    write_named_files(path, Path.cwd())
     for words in commands_of(path):
-        is_parsed_only = any(mark in word for mark in PARSED_ONLY for word in words)
-        if words[0] == "gfucb" and len(words) > 1 and not is_parsed_only:
-            main([*words[1:], *SMALL.get(words[1], [])])
+        if words[0] == "gfucb":
+            run_small(words[1:])
+
+
+@pytest.mark.slow
+def test_the_demo_runs_in_a_small_version(run_small):
+    recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), flags=re.M)
+    commands = [shlex.split(line) for line in recipe.group(1).splitlines()]
+    assert {words[0] for words in commands} == {"$(BIN)/gfucb"}
+    for words in commands:
+        run_small(words[1:])
+
+
+@pytest.mark.parametrize("path", params(DOCUMENTS))
+def test_every_block_is_of_a_kind_that_is_tested(path):
+    fences = re.findall(r"^ *```.*$", path.read_text(), flags=re.M)
+    kinds = [fence.removeprefix("```") for fence in fences[::2]]
+    assert set(fences[1::2]) <= {"```"} and set(kinds) <= FENCES, kinds
+
+
+@pytest.mark.parametrize("path", params(DOCUMENTS))
+def test_commands_in_the_text_are_accepted(path):
+    """Words in capitals stand for any name; a command without flags may be incomplete."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.M)
+    for command in re.findall(r"`gfucb ([a-z][^`]*)`", prose):
+        name, *rest = shlex.split(command)
+        assert name in DEFAULTS, command
+        if name == "reproduce" and rest and not rest[0].isupper():
+            assert rest[0] in (*REPRODUCTIONS, "all"), command
+        if any(word.startswith("--") for word in rest) and "--help" not in rest:
+            parse([name, *rest])
 
 
 def anchors_of(path: Path) -> set[str]:

@@ -2,7 +2,11 @@
 
 import gzip
 import hashlib
+import os
 import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +125,25 @@ def test_download_with_wrong_checksum_is_discarded(published, tmp_path):
     with pytest.raises(DataFileError, match="not the published file"):
         fetch_mnist(tmp_path / "target", source=published.as_uri())
     assert list((tmp_path / "target").iterdir()) == []
+
+
+def test_two_processes_may_fetch_into_one_directory(published, tmp_path, monkeypatch):
+    both, replace = threading.Barrier(2), os.replace
+
+    def replaced(source: Path, target: Path) -> None:
+        both.wait(timeout=60)  # both have written their file
+        replace(source, target)
+
+    def download(address: str) -> bytes:
+        both.wait(timeout=60)  # neither has found the file of the other
+        return (published / address.rpartition("/")[2]).read_bytes()
+
+    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(images, "_download", download)
+    with ThreadPoolExecutor(2) as threads:
+        fetched = [threads.submit(fetch_mnist, tmp_path / "target") for _ in range(2)]
+    assert fetched[0].result() == fetched[1].result()
+    assert len(list((tmp_path / "target").iterdir())) == 4
 
 
 def test_failed_download_names_the_address(tmp_path):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import DataFileError
+from gfucb.core.files import atomic_write
 
 DATA_DIR_VARIABLE = "GFUCB_DATA_DIR"
 MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist"
@@ -133,19 +134,23 @@ def fetch_mnist(data_dir: str | os.PathLike[str], source: str = MNIST_SOURCE) ->
     paths = []
     for name, sha256 in MNIST_FILES.items():
         path = directory / f"{name}.gz"
-        content = path.read_bytes() if path.exists() else _download(f"{source}/{name}.gz")
-        found = hashlib.sha256(content).hexdigest()
-        if found != sha256:
-            raise DataFileError(
-                f"{path if path.exists() else f'{source}/{name}.gz'} is not the published file: "
-                f"its sha256 is {found}, expected {sha256}"
-            )
-        if not path.exists():
-            partial = path.with_suffix(".partial")
-            partial.write_bytes(content)
-            os.replace(partial, path)
+        _fetch(path, f"{source}/{name}.gz", sha256)
         paths.append(path)
     return paths
+
+
+def _fetch(path: Path, address: str, sha256: str) -> None:
+    """Download a file unless it exists, and verify its checksum."""
+    exists = path.exists()
+    content = path.read_bytes() if exists else _download(address)
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256:
+        raise DataFileError(
+            f"{path if exists else address} is not the published file: its sha256 is {found}, "
+            f"expected {sha256}"
+        )
+    if not exists:
+        atomic_write(path, lambda temporary: temporary.write_bytes(content))
 
 
 def _download(address: str) -> bytes:
