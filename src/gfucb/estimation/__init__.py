@@ -7,6 +7,7 @@ from gfucb.estimation.calibration import CalibratedRadius
 from gfucb.estimation.exhaustive import Exhaustive
 from gfucb.estimation.profile import best_on, penalised_error, squared_error
 from gfucb.estimation.radii import ConstantRadius, LogRadius, ScaledRadius
+from gfucb.estimation.stopping import HeldOutStopping
 from gfucb.estimation.variable_projection import VariableProjection
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "CalibratedRadius",
     "ConstantRadius",
     "Exhaustive",
+    "HeldOutStopping",
     "LogRadius",
     "RandomShifts",
     "ScaledRadius",

@@ -38,14 +38,19 @@ class FitPlan:
         steps: int,
         batch_size: int,
         samples_per_task: int,
+        held_out: Tensor | None = None,
     ) -> FitPlan:
         """Random tasks for each step, and a random window of the shuffled samples of each.
 
-        A step uses at most `batch_size` samples, and at most `samples_per_task` of a task.
+        A step uses at most `batch_size` samples, and at most `samples_per_task` of a task, and no
+        sample that is `held_out`, [sample] of booleans.
         """
         shuffled = torch.randperm(len(data), generator=generator)
-        order = shuffled[data.tasks.cpu()[shuffled].argsort(stable=True)]
-        counts = data.samples_per_task.cpu()
+        if held_out is not None:
+            shuffled = shuffled[~held_out[shuffled]]
+        tasks_shuffled = data.tasks.cpu()[shuffled]
+        order = shuffled[tasks_shuffled.argsort(stable=True)]
+        counts = torch.bincount(tasks_shuffled, minlength=data.num_tasks)
         starts = counts.cumsum(0) - counts
         with_data = counts.nonzero().squeeze(1)
         num_slots = min(int(counts.max()), samples_per_task)
@@ -74,5 +79,17 @@ class FitPlan:
         """The plan on a device."""
         return FitPlan(self.samples.to(device), self.present.to(device), self.seeds.to(device))
 
+    def __len__(self) -> int:
+        return len(self.samples)
+
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         return zip(self.samples, self.present, self.seeds, strict=True)
+
+
+def plan_generator(generator: torch.Generator) -> torch.Generator:
+    """A generator for the plans of a fit that draws them one after another.
+
+    Its draws do not depend on other draws of `generator`, such as those of augmentations.
+    """
+    seed = int(torch.randint(2**62, (), generator=generator))
+    return torch.Generator().manual_seed(seed)

@@ -12,21 +12,20 @@ from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import LeastSquares
-from gfucb.core.random import global_randomness_from
 from gfucb.core.validation.settings import (
     validate_component,
     validate_count,
     validate_not_negative,
 )
 from gfucb.estimation.fit_plan import FitPlan
-from gfucb.estimation.held_out import ErrorKind, all_targets, head_errors
+from gfucb.estimation.held_out import ErrorKind, head_errors
 from gfucb.estimation.profile import best_on, trainable_copy, with_best_heads
+from gfucb.estimation.single_fit import SingleFit
 from gfucb.estimation.stacked_fit import StackedFit
+from gfucb.estimation.stopping import HeldOutStopping
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
 from gfucb.models.nn.networks import convolves, num_unbounded
-from gfucb.models.nn.seeded_layers import seeded_layers
 from gfucb.models.nn.stacked import NetworkStack
-from gfucb.models.representations import NeuralRepresentation, train_on
 
 # Steps of a fit. Networks with convolutions need fewer, and overfit with more.
 STEPS, STEPS_WITH_CONVOLUTIONS = 60, 20
@@ -56,7 +55,8 @@ class VariableProjection(LeastSquares):
 
     Phi is not trained while there are fewer samples than unbounded features. A step uses a few
     random tasks and at most `samples_per_task` samples of each, so the cost of a fit, at most
-    max_steps * batch_size samples, does not grow with the data.
+    max_steps * batch_size samples, does not grow with the data. With `stopping` the bound is that
+    of `HeldOutStopping`.
     """
 
     steps: int | None = None
@@ -79,6 +79,9 @@ class VariableProjection(LeastSquares):
     """Of Adam. Gradients far below it are rounding errors, which a smaller one would amplify."""
     augment: Augmentation | None = None
     """(inputs [n, *input], generator) -> inputs with the same rewards, drawn in every step."""
+    stopping: HeldOutStopping | None = None
+    """With enough samples, train until the error on held-out samples stops falling, instead of the
+    number of steps above. None always makes those steps."""
 
     def __post_init__(self) -> None:
         if self.steps is not None:
@@ -94,6 +97,10 @@ class VariableProjection(LeastSquares):
         if self.augment is not None:
             expected = "a function (inputs, generator) -> inputs"
             validate_component(self.augment, "augment", expected)
+        if self.stopping is not None and not isinstance(self.stopping, HeldOutStopping):
+            raise InvalidInputError(
+                f"stopping must be a HeldOutStopping or None, got {self.stopping!r}"
+            )
 
     def __call__(
         self,
@@ -105,41 +112,18 @@ class VariableProjection(LeastSquares):
         """Train a copy of the start's module and return it with its best heads."""
         representation = trainable_copy(start)
         module = representation.module
-        weights = [p for p in module.parameters() if p.requires_grad]
-        if not weights or not self.can_train(len(data), module, start.heads.shape[1]):
+        has_weights = any(p.requires_grad for p in module.parameters())
+        if not has_weights or not self.can_train(len(data), module, start.heads.shape[1]):
             return with_best_heads(start, data, penalty)
-        self._train(representation, weights, data, start.offset, penalty, generator)
+        SingleFit(
+            self,
+            representation,
+            data,
+            offset=start.offset,
+            ridge=penalty.ridge,
+            generator=generator,
+        ).run()
         return best_on(representation, data, start, penalty)
-
-    def _train(
-        self,
-        representation: NeuralRepresentation,
-        weights: Sequence[Tensor],
-        data: MultitaskDataset,
-        offset: float,
-        penalty: HeadPenalty,
-        generator: torch.Generator,
-    ) -> None:
-        """Train the weights of `representation`."""
-        module = representation.module
-        layers = seeded_layers(module)
-        plan = self.plan(data, module, generator).to(data.inputs.device)
-        optimiser = self.make_optimiser(weights, self.learning_rate_for(len(data)))
-        targets = all_targets(data, offset)
-        with global_randomness_from(generator):
-            for samples, present, seeds in plan:
-                for layer, seed in zip(layers, seeds, strict=True):
-                    layer.seed = seed
-                train_on(module, samples.numel())
-                inputs = self.augmented(data.inputs[samples.flatten()], generator)
-                features = representation(inputs).unflatten(0, samples.shape)
-                errors = self.errors(
-                    features.to(torch.float64), targets[samples], present, penalty.ridge
-                )
-                optimiser.zero_grad()
-                (errors.square().sum() / present.sum()).backward()
-                optimiser.step()
-        module.eval()
 
     def fit_stack(
         self,
@@ -156,17 +140,31 @@ class VariableProjection(LeastSquares):
             StackedFit(self, stack, data, offset=offset, ridge=ridge, generators=generators).run()
 
     def plan(
-        self, data: MultitaskDataset, module: nn.Module, generator: torch.Generator
+        self,
+        data: MultitaskDataset,
+        module: nn.Module,
+        generator: torch.Generator,
+        *,
+        steps: int | None = None,
+        held_out: Tensor | None = None,
     ) -> FitPlan:
-        """The random draws of a fit of `module` to `data`."""
+        """The random draws of a fit of `module` to `data`, or of `steps` steps of it."""
         return FitPlan.draw(
             data,
             module,
             generator,
-            steps=self.steps_for(data.samples_per_task.cpu(), module),
+            steps=self.steps_for(data.samples_per_task.cpu(), module) if steps is None else steps,
             batch_size=self.batch_size,
             samples_per_task=self.samples_per_task,
+            held_out=held_out,
         )
+
+    def step_bound(self, data: MultitaskDataset, module: nn.Module) -> int:
+        """The most steps of a fit of `module` to `data`."""
+        steps = self.steps_for(data.samples_per_task.cpu(), module)
+        if self.stopping is None:
+            return steps
+        return self.stopping.step_bound(steps, len(data), self.batch_size)
 
     def can_train(self, num_samples: int, module: nn.Module, feature_dim: int) -> bool:
         """Whether there is enough data to train on; with less, only the heads are fitted."""

@@ -1,0 +1,118 @@
+"""Variable projection for one network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gfucb.core.random import global_randomness_from
+from gfucb.estimation.fit_plan import FitPlan, plan_generator
+from gfucb.estimation.held_out import all_targets
+from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping, StoppingRule
+from gfucb.models import MultitaskDataset
+from gfucb.models.nn.seeded_layers import seeded_layers
+from gfucb.models.representations import NeuralRepresentation, train_on
+
+if TYPE_CHECKING:
+    from gfucb.estimation.variable_projection import VariableProjection
+
+
+class SingleFit:
+    """Trains a network in place, on data that are enough to train on.
+
+    Args:
+        fit: the settings.
+        representation: the network.
+        data: the samples of all tasks.
+        offset: of the function that is fitted.
+        ridge: the penalty on heads.
+        generator: the only source of randomness.
+    """
+
+    def __init__(
+        self,
+        fit: VariableProjection,
+        representation: NeuralRepresentation,
+        data: MultitaskDataset,
+        *,
+        offset: float,
+        ridge: float,
+        generator: torch.Generator,
+    ) -> None:
+        self.fit, self.representation, self.data = fit, representation, data
+        self.offset, self.ridge, self.generator = offset, ridge, generator
+        self.module = representation.module
+        self.layers = seeded_layers(self.module)
+        self.weights = [p for p in self.module.parameters() if p.requires_grad]
+        self.targets = all_targets(data, offset)
+        self.optimiser = fit.make_optimiser(self.weights, fit.learning_rate_for(len(data)))
+
+    def run(self) -> None:
+        """Make the steps of the plan, or those until the held-out error stops falling."""
+        stopping = self.fit.stopping
+        held_out = None if stopping is None else stopping.held_out(self.data)
+        if stopping is None or held_out is None:
+            plan = self.fit.plan(self.data, self.module, self.generator)
+            with global_randomness_from(self.generator):
+                for batch in plan.to(self.data.inputs.device):
+                    self._step(*batch)
+        else:
+            self._run_until_stopped(stopping, held_out)
+        self.module.eval()
+
+    def _run_until_stopped(self, stopping: HeldOutStopping, held_out: Tensor) -> None:
+        draws = plan_generator(self.generator)
+        rule = StoppingRule(stopping, self.fit.step_bound(self.data, self.module), len(self.data))
+        check = HeldOutCheck.of(self.data, held_out)
+        inputs, targets = check.inputs(self.data), check.targets(self.data, self.offset)
+        averaged = self.representation.copy()
+        averages = [p for p in averaged.module.parameters() if p.requires_grad]
+
+        def error() -> float:
+            with torch.no_grad():
+                return check.error(averaged(inputs), targets, self.ridge)
+
+        rule.is_best(0, error())
+        best = _state(averaged)
+        with global_randomness_from(self.generator):
+            while rule.next_steps:
+                first = rule.step + 1
+                plan = self._plan(rule.next_steps, held_out, draws)
+                for step, batch in enumerate(plan, start=first):
+                    self._step(*batch)
+                    stopping.average(averages, self.weights, step)
+                _copy_buffers(self.representation, averaged)
+                if rule.is_best(first + len(plan) - 1, error()):
+                    best = _state(averaged)
+        self.module.load_state_dict(best)
+
+    def _plan(self, steps: int, held_out: Tensor, draws: torch.Generator) -> FitPlan:
+        plan = self.fit.plan(self.data, self.module, draws, steps=steps, held_out=held_out)
+        return plan.to(self.data.inputs.device)
+
+    def _step(self, samples: Tensor, present: Tensor, seeds: Tensor) -> None:
+        for layer, seed in zip(self.layers, seeds, strict=True):
+            layer.seed = seed
+        train_on(self.module, samples.numel())
+        inputs = self.fit.augmented(self.data.inputs[samples.flatten()], self.generator)
+        features = self.representation(inputs).unflatten(0, samples.shape)
+        errors = self.fit.errors(
+            features.to(torch.float64), self.targets[samples], present, self.ridge
+        )
+        self.optimiser.zero_grad()
+        (errors.square().sum() / present.sum()).backward()
+        self.optimiser.step()
+
+
+def _state(representation: NeuralRepresentation) -> dict[str, Tensor]:
+    """A copy of weights and buffers."""
+    return {name: x.detach().clone() for name, x in representation.module.state_dict().items()}
+
+
+def _copy_buffers(source: NeuralRepresentation, target: NeuralRepresentation) -> None:
+    """Copy what training changes besides weights, such as the statistics of batch normalisation."""
+    pairs = zip(source.module.buffers(), target.module.buffers(), strict=True)
+    for value, buffer in pairs:
+        buffer.copy_(value)
