@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from gfucb import GFUCB, FiniteClass
+from gfucb import GFUCB, EpsilonGreedy, FiniteClass
+from gfucb.bandits import Grouped
 from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.estimation import AdamFit, Exhaustive, VariableProjection, best_on, penalised_error
 from gfucb.exploration import (
@@ -195,6 +196,51 @@ def test_some_rows_of_a_decision_have_their_features():
     torch.testing.assert_close(
         agent.state()["statistics.grams"], logged.state()["statistics.grams"]
     )
+
+
+def counted_groups() -> tuple[list[Counted], Grouped]:
+    maps = [Counted() for _ in range(TASKS)]
+    unused = iter(maps)
+    return maps, Grouped(TASKS, lambda tasks, seed: GFUCB(tasks, FiniteClass([next(unused)])))
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_groups_learn_from_the_features_of_their_decisions(is_wrapped):
+    maps, agent = counted_groups()
+    if is_wrapped:
+        agent = EpsilonGreedy(agent, epsilon=0.5)
+    agent.observe(agent.decide(candidates(0)), rewards(0))
+    [phi.passes() for phi in maps]
+    order = torch.tensor([2, 0, 1, 0])
+    decision, logged = agent.decide(candidates(1)[order], tasks=order), copy.deepcopy(agent)
+    assert [phi.passes() for phi in maps] == [[2 * ACTIONS], [ACTIONS], [ACTIONS]]
+    agent.observe(decision[[3, 1, 0]], rewards(1)[[0, 0, 2]])
+    agent.observe(decision[[2]], rewards(1)[[1]])
+    assert [phi.passes() for phi in maps] == [[], [], []]
+    bare = replace(decision, features=None)
+    logged.observe(bare[[3, 1, 0]], rewards(1)[[0, 0, 2]])
+    logged.observe(bare[[2]], rewards(1)[[1]])
+    for name, tensor in agent.state().items():
+        torch.testing.assert_close(tensor, logged.state()[name])
+
+
+def test_groups_of_groups_learn_from_the_features_of_their_decisions():
+    maps, inner = counted_groups()
+    agent = Grouped(TASKS, lambda tasks, seed: inner, group_size=TASKS)
+    agent.observe(agent.decide(candidates(0)), rewards(0))
+    [phi.passes() for phi in maps]
+    agent.observe(agent.decide(candidates(1)), rewards(1))
+    assert [phi.passes() for phi in maps] == [[ACTIONS]] * TASKS
+
+
+@pytest.mark.parametrize("change", [changed_inputs, written_inputs])
+def test_groups_do_not_use_features_of_other_inputs(change):
+    maps, agent = counted_groups()
+    agent.observe(agent.decide(candidates(0)), rewards(0))
+    decision = change(agent.decide(candidates(1)))
+    [phi.passes() for phi in maps]
+    agent.observe(decision, rewards(1))
+    assert [phi.passes() for phi in maps] == [[1]] * TASKS
 
 
 def test_a_decision_on_its_way_to_another_process_leaves_the_network_behind():

@@ -240,3 +240,45 @@ def test_a_network_with_an_infinite_constant_is_restored():
     again.load_state(agent.state())
     question = numbers("question", 3, 4, 5)
     assert torch.equal(again.decide(question).actions, agent.decide(question).actions)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_numbers_with_which_decisions_would_not_be_finite_are_refused(name):
+    """Huge weights or matrices are finite, but features or factors computed from them are not."""
+    state = copied(trained(name).state())
+    wrong = {key: 1e30 for key, tensor in state.items() if tensor.is_floating_point()}
+    wrong |= {key: -1e3 for key in state if key.startswith(("tangents.", "statistics.grams"))}
+    for key, value in wrong.items():
+        agent = AGENTS[name]()
+        try:
+            agent.load_state(state | {key: torch.full_like(state[key], value)})
+        except InvalidInputError:
+            assert agent.learner.num_samples == 0
+            continue
+        decision = agent.decide(numbers("question", 3, 4, 5))
+        agent.observe(decision, [0.1, 0.2, 0.3])
+        assert agent.decide(numbers("question", 3, 4, 5)).optimistic_values.isfinite().all(), key
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_statistics_heads_and_weights_follow_from_the_data(name):
+    agent = trained(name)
+    state = copied(agent.state())
+    for key in ("heads", "statistics.grams", "statistics.moments"):
+        larger = state | {key: 2 * state[key]}
+        assert_refused(agent, larger, "'(heads|statistics.*)' of the state do not follow")
+    weights = [key for key in state if key.startswith("representation.") and "weight" in key]
+    for key in weights[:1]:
+        moved = state | {key: state[key] + 1}
+        assert_refused(agent, moved, "'statistics.grams' of the state do not follow")
+
+
+@pytest.mark.parametrize("ridge", [1e-12, 1e12])
+def test_statistics_are_compared_up_to_rounding(ridge):
+    """With a small ridge the heads of few samples are known in few directions only."""
+    agent = GFUCB(3, nn.Linear(5, 4), fit=QUICK, ridge=ridge, head_norm_bound=0.7)
+    for index in range(2):
+        agent.observe(agent.decide(numbers(f"x{index}", 3, 4, 5)), numbers(f"y{index}", 3))
+    again = GFUCB(3, nn.Linear(5, 4), fit=QUICK, ridge=ridge, head_norm_bound=0.7)
+    again.load_state(agent.state())
+    assert torch.equal(again.state()["heads"], agent.state()["heads"])

@@ -191,3 +191,54 @@ def test_initial_weights_count_where_every_fit_starts_from_them(tmp_path, warm_s
     else:
         with pytest.raises(SavedStateError, match="initial weights"):
             gfucb.restore(make(1), tmp_path / "agent")
+
+
+def nothing_learned(agent: gfucb.core.protocols.BanditAgent) -> None:
+    """Learn nothing."""
+
+
+def task_0_learned(agent: gfucb.core.protocols.BanditAgent) -> None:
+    """Learn one reward of task 0, so that the other group has no data."""
+    candidates = torch.rand(1, 3, 4)
+    agent.observe(agent.decide(candidates, tasks=torch.tensor([0])), torch.tensor([0.5]))
+
+
+def grouped(*seeds: int) -> Grouped:
+    networks = iter([linear_network(seed) for seed in seeds])
+    return Grouped(2, lambda num_tasks, _: gfucb.GFUCB(num_tasks, next(networks)))
+
+
+@pytest.mark.parametrize(
+    ("saved", "learn", "other"),
+    [
+        (
+            lambda: gfucb.EpsilonGreedy(gfucb.GFUCB(2, linear_network(0))),
+            nothing_learned,
+            lambda: gfucb.EpsilonGreedy(gfucb.GFUCB(2, linear_network(1))),
+        ),
+        (lambda: grouped(0, 0), nothing_learned, lambda: grouped(0, 1)),
+        (lambda: grouped(0, 0), task_0_learned, lambda: grouped(0, 1)),
+        (
+            lambda: gfucb.EpsilonGreedy(grouped(0, 0)),
+            task_0_learned,
+            lambda: gfucb.EpsilonGreedy(grouped(0, 1)),
+        ),
+    ],
+    ids=["epsilon-greedy", "no data", "a group without data", "nested"],
+)
+def test_initial_weights_inside_wrappers_count_where_there_are_no_data(
+    tmp_path, saved, learn, other
+):
+    agent = saved()
+    learn(agent)
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(saved(), tmp_path / "agent")
+    with pytest.raises(SavedStateError, match="initial_weights"):
+        gfucb.restore(other(), tmp_path / "agent")
+
+
+def test_the_initial_weights_of_a_group_with_data_do_not_count(tmp_path):
+    agent = grouped(0, 0)
+    task_0_learned(agent)
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(grouped(1, 0), tmp_path / "agent")

@@ -17,12 +17,13 @@ from gfucb.core.nested import (
     load_numbered_states,
     mean_diagnostics,
     nested_settings,
+    numbered,
     numbered_states,
     with_prefix,
 )
 from gfucb.core.protocols import BanditAgent, RepresentationClass
 from gfucb.core.random import random_actions, random_stream
-from gfucb.core.records import Decision, Prediction, Row
+from gfucb.core.records import Decision, GroupFeatures, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
 from gfucb.core.validation.settings import (
@@ -193,7 +194,7 @@ class EpsilonGreedy:
     def settings(self) -> dict[str, str]:
         """Epsilon, the seed of the draws, and the settings of the agent."""
         own = {"epsilon": str(self.epsilon), "seed": str(self.seed)}
-        return own | nested_settings([self.agent])
+        return own | nested_settings({"agent/": self.agent})
 
 
 class Grouped:
@@ -264,7 +265,9 @@ class Grouped:
                 torch.cat([p.mean.cpu() for p in predictions])[order],
                 torch.cat([p.variance.cpu() for p in predictions])[order],
             )
-        return action_sets.decision(actions, values, prediction)
+        decision = action_sets.decision(actions, values, prediction)
+        features = GroupFeatures.of(decisions, [rows for _, rows in groups], decision.inputs)
+        return replace(decision, features=features)
 
     def _decide_group(self, group: int, rows: Tensor, action_sets: ActionSets) -> Decision:
         return self.agents[group].decide(
@@ -302,7 +305,7 @@ class Grouped:
     def settings(self) -> dict[str, str]:
         """The size of the groups, the seed, and the settings of all groups."""
         own = {"group_size": str(self.group_size), "seed": str(self.seed)}
-        return own | nested_settings(self.agents)
+        return own | nested_settings(numbered(self.agents))
 
     def _groups(self, tasks: Tensor) -> list[tuple[int, Tensor]]:
         groups = tasks.cpu() // self.group_size

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
-from gfucb.bandits.state_validation import REPRESENTATION_PREFIX, validate_learner_state
+from gfucb.bandits.state_validation import (
+    REPRESENTATION_PREFIX,
+    validate_learner_state,
+    validate_restored_fit,
+)
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.protocols import (
@@ -280,13 +284,15 @@ class Learner:
                 f"this agent's have {list(center.heads.shape)}"
             )
         restored = replace(center, representation=representation, heads=heads)
+        has_noise = self.reward_perturbation > 0
+        validate_restored_fit(restored, data, statistics, self.penalty, has_noise=has_noise)
         tangents = None
         if kind is not None:
             # Statistics of one sample have the names, types and shapes of those of all.
             one = kind.statistics(restored, inputs[:1], state["data.tasks"][:1], None)
             saved = below(TANGENTS_PREFIX, state)
             validate_state_like(saved, one.tensors())
-            tangents = kind.restored(saved)
+            tangents = kind.restored(saved, statistics)
         num_fits, samples_at_fit = (int(n) for n in state["counters"])
         monitor = PredictionErrorMonitor(*state["monitor"].tolist())
 

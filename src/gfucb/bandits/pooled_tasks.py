@@ -78,4 +78,4 @@ class PooledTasks:
 
     def settings(self) -> dict[str, str]:
         """The settings of the agent."""
-        return nested_settings([self.agent])
+        return nested_settings({"": self.agent})

@@ -1,4 +1,4 @@
-"""Validation of the saved state of a learner, before anything is allocated or changed."""
+"""Validation of the saved state of a learner: its tensors, and the fit that they describe."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.features import features_of
 from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT
 from gfucb.core.validation.settings import LARGEST_COMPUTED, LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
 
 REPRESENTATION_PREFIX = "representation."
+# Saved statistics and heads may differ from those computed again by this share: devices round
+# differently, and networks may compute in half precision.
+TOLERANCE = 0.05
 NAMES = (
     "counters",
     "monitor",
@@ -85,3 +90,50 @@ def _validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
         high=LARGEST_REWARD,
     )
     return len(inputs)
+
+
+def validate_restored_fit(
+    center: MultiheadFunction,
+    data: MultitaskDataset,
+    statistics: HeadStatistics,
+    penalty: HeadPenalty,
+    *,
+    has_noise: bool,
+) -> None:
+    """Refuse statistics and heads that do not follow from the data and the representation.
+
+    Weights, matrices or heads that were changed to huge numbers are finite, but decisions with them
+    are not. With `has_noise` the targets of the heads are perturbed, and moments are not compared.
+    """
+    try:
+        features = features_of(center.representation, data.inputs)
+    except (InvalidInputError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"the representation of the state cannot be used: {error}"
+        ) from error
+    targets = data.targets - center.offset
+    expected = HeadStatistics.of(features, data.tasks, targets, data.num_tasks)
+    sizes = expected.grams.abs().amax((1, 2))
+    _require_close("statistics.grams", statistics.grams - expected.grams, sizes[:, None, None])
+    if not has_noise:
+        squares = torch.zeros_like(sizes).index_add(0, data.tasks, targets.square())
+        bounds = (sizes * squares).sqrt()[:, None]  # of moments, by Cauchy and Schwarz
+        _require_close("statistics.moments", statistics.moments - expected.moments, bounds)
+    # In the norm of V, because rounding moves heads far in directions without data.
+    heads = statistics.heads(penalty)
+    lengths = [_length(w, statistics, penalty.ridge) for w in (center.heads - heads, heads)]
+    _require_close("heads", *lengths)
+
+
+def _length(heads: Tensor, statistics: HeadStatistics, ridge: float) -> Tensor:
+    """sqrt(w^T V w) of heads [task, feature], V = gram + ridge I: [task]."""
+    factors = statistics.cholesky(ridge)
+    return (factors.mT @ heads.unsqueeze(-1)).squeeze(-1).norm(dim=-1)
+
+
+def _require_close(name: str, differences: Tensor, sizes: Tensor) -> None:
+    if not bool((differences.abs() <= TOLERANCE * sizes + 1e-9).all()):
+        raise InvalidInputError(
+            f"{name!r} of the state do not follow from its data and its representation; they "
+            f"differ by up to {float(differences.abs().max()):.3g}. The state was changed"
+        )

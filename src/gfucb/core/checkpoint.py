@@ -23,6 +23,7 @@ from gfucb.core.setting_descriptions import INITIAL_WEIGHTS, find_difference
 from gfucb.core.validation.settings import validate_methods
 
 FORMAT = "gfucb state 2"
+WEIGHTS = "representation."  # in the names of all tensors of a representation
 SAVED_METHODS = ("state", "load_state", "settings")
 
 
@@ -66,8 +67,17 @@ def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
 
 
 def _relevant(facts: Mapping[str, str], state: Mapping[str, Tensor]) -> dict[str, str]:
-    """All facts for an empty state; initial weights do not matter to one that holds weights."""
-    return {k: v for k, v in facts.items() if not (state and k.endswith(INITIAL_WEIGHTS))}
+    """All facts but the initial weights of agents whose weights the state holds."""
+    return {
+        name: value
+        for name, value in facts.items()
+        if not (name.endswith(INITIAL_WEIGHTS) and _has_weights(state, name))
+    }
+
+
+def _has_weights(state: Mapping[str, Tensor], setting: str) -> bool:
+    prefix = setting.removesuffix(INITIAL_WEIGHTS)
+    return any(name.startswith(prefix) and WEIGHTS in name for name in state)
 
 
 def _facts(agent: Agent) -> dict[str, str]:

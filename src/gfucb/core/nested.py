@@ -9,6 +9,7 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Agent
 from gfucb.core.records import Row
+from gfucb.core.setting_descriptions import INITIAL_WEIGHTS
 from gfucb.core.validation.states import validate_state
 
 
@@ -33,7 +34,7 @@ def below(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def numbered_states(agents: Sequence[Agent]) -> dict[str, Tensor]:
     """The states of all agents in one, each name after the number of its agent: "3/heads"."""
-    states = [with_prefix(f"{number}/", agent.state()) for number, agent in enumerate(agents)]
+    states = [with_prefix(prefix, agent.state()) for prefix, agent in numbered(agents).items()]
     return {name: tensor for state in states for name, tensor in state.items()}
 
 
@@ -47,7 +48,7 @@ def load_numbered_states(agents: Sequence[Agent], state: Mapping[str, Tensor]) -
                 f"the state has an unexpected tensor {name!r}; names start with the number of an "
                 f"agent, 0/ to {len(agents) - 1}/"
             )
-    load_all_or_none((agent, below(f"{number}/", state)) for number, agent in enumerate(agents))
+    load_all_or_none((agent, below(prefix, state)) for prefix, agent in numbered(agents).items())
 
 
 def load_all_or_none(parts: Iterable[tuple[Agent, dict[str, Tensor]]]) -> None:
@@ -63,18 +64,30 @@ def load_all_or_none(parts: Iterable[tuple[Agent, dict[str, Tensor]]]) -> None:
         raise
 
 
-def nested_settings(agents: Sequence[Agent]) -> dict[str, str]:
-    """The settings of all agents under "inner agent" (the type) and "inner agent.<name>".
+def nested_settings(agents: Mapping[str, Agent]) -> dict[str, str]:
+    """The settings of agents, given by the prefix of their names in the state.
 
-    A setting that all agents share is stated once, any other one for each agent.
+    They are stated under "inner agent" (the type) and "inner agent.<name>". A setting that all
+    agents share is stated once, any other one for each agent. Initial weights have the prefix of
+    the state of their agent, because they count only where that state holds no weights.
     """
-    own = [
-        {"inner agent": type(agent).__name__}
-        | {f"inner agent.{name}": value for name, value in agent.settings().items()}
-        for agent in agents
-    ]
+    own, initial_weights = [], {}
+    for prefix, agent in agents.items():
+        settings = {"inner agent": type(agent).__name__}
+        for name, value in agent.settings().items():
+            if name.endswith(INITIAL_WEIGHTS):
+                initial_weights[f"{prefix}{name}"] = value
+            else:
+                settings[f"inner agent.{name}"] = value
+        own.append(settings)
     names = dict.fromkeys(name for settings in own for name in settings)
-    return {name: _merged([s.get(name, "not stated") for s in own]) for name in names}
+    merged = {name: _merged([s.get(name, "not stated") for s in own]) for name in names}
+    return merged | initial_weights
+
+
+def numbered(agents: Sequence[Agent]) -> dict[str, Agent]:
+    """The agents by the prefix of their names in `numbered_states`."""
+    return {f"{number}/": agent for number, agent in enumerate(agents)}
 
 
 def _merged(values: list[str]) -> str:

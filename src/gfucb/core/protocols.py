@@ -19,8 +19,17 @@ from gfucb.core.records import BanditRound, Decision, Outcome, Prediction, Row, 
 if TYPE_CHECKING:
     from gfucb.episodic.buffer import StageBuffer
     from gfucb.episodic.stage_plan import StagePlan
-    from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
+    from gfucb.models import (
+        ConfidenceSet,
+        HeadPenalty,
+        HeadStatistics,
+        MultiheadFunction,
+        MultitaskDataset,
+    )
     from gfucb.models.nn.stacked import NetworkStack
+
+
+Device = torch.device | str
 
 
 class Representation(Protocol):
@@ -36,14 +45,11 @@ class Representation(Protocol):
 
 @runtime_checkable
 class RepresentationClass(Protocol):
-    """Phi: the representations that a fit chooses from. Agents never use the type of the class.
-
-    With `structure` "neural" its representations are `NeuralRepresentation` objects.
-    """
+    """Phi: the representations that a fit chooses from. Agents never use the type of the class."""
 
     @property
     def structure(self) -> str:
-        """Selects the defaults: "finite", "linear", "neural" or another, which has none."""
+        """Sets defaults: "finite", "linear", "neural" (`NeuralRepresentation`) or another."""
 
     @property
     def members(self) -> Sequence[Representation] | None:
@@ -56,9 +62,7 @@ class RepresentationClass(Protocol):
     def validate_inputs(self, inputs: Tensor) -> None:
         """Raise `InvalidInputError` if the class does not accept inputs [n, *input] like these."""
 
-    def initial(
-        self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
-    ) -> Representation:
+    def initial(self, inputs: Tensor, generator: torch.Generator, device: Device) -> Representation:
         """Return the representation before any data; all its randomness is from `generator`."""
 
     def state_of(self, representation: Representation) -> dict[str, Tensor]:
@@ -69,7 +73,7 @@ class RepresentationClass(Protocol):
         state: Mapping[str, Tensor],
         inputs: Tensor,
         generator: torch.Generator,
-        device: torch.device | str,
+        device: Device,
     ) -> Representation:
         """Return the representation with this state; the other arguments are those of `initial`."""
 
@@ -78,7 +82,7 @@ class RepresentationClass(Protocol):
 
 
 class LeastSquares(Protocol):
-    """Fits the representation and the heads to the data of all tasks."""
+    """Fits representation and heads to the data of all tasks, with the offset of `start`."""
 
     def __call__(
         self,
@@ -87,11 +91,7 @@ class LeastSquares(Protocol):
         penalty: HeadPenalty,
         generator: torch.Generator,
     ) -> MultiheadFunction:
-        """Return a function of the class with a small penalised squared error on `data`.
-
-        Its heads minimise the error for its representation (`HeadStatistics.heads`). `start`, the
-        previous fit, sets offset and value range. `data` and `start` are not changed.
-        """
+        """Return a function of small penalised squared error, with the best heads for its phi."""
 
 
 @runtime_checkable
@@ -163,8 +163,8 @@ class WeightStatisticsKind(Protocol):
     ) -> WeightStatistics:
         """Return those of samples [n, *input] of tasks [n]; features [n, feature] may be known."""
 
-    def restored(self, tensors: Mapping[str, Tensor]) -> WeightStatistics:
-        """Return the statistics that have these `tensors`."""
+    def restored(self, tensors: Mapping[str, Tensor], heads: HeadStatistics) -> WeightStatistics:
+        """Return those with these `tensors`, or refuse them: no data have both them and `heads`."""
 
 
 class ActionSelector(Protocol):

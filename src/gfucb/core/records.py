@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,16 +36,16 @@ class Decision:
     inputs: Tensor  # [row, *input], the chosen candidates
     optimistic_values: Tensor  # [row]; the predicted means of agents without a bonus
     prediction: Prediction | None = None  # None for agents that predict nothing
-    features: ChosenFeatures | None = None  # of the inputs, for the agent that decided
+    features: InputFeatures | None = None  # of the inputs, for the agent that decided
 
     def __len__(self) -> int:
         return len(self.tasks)
 
     def __getitem__(self, rows: int | list[int] | slice | Tensor) -> Decision:
         index = torch.arange(len(self))[rows].reshape(-1)
-        inputs, features = self.inputs[index], self.valid_features()
+        inputs, features = self.inputs[index], self.features
         if features is not None:
-            features = ChosenFeatures.of(features.representation, inputs, features.values[index])
+            features = features.taken(index, inputs) if features.is_of(self.inputs) else None
         return Decision(
             self.tasks[index],
             self.actions[index],
@@ -56,9 +56,11 @@ class Decision:
         )
 
     def valid_features(self) -> ChosenFeatures | None:
-        """The features, unless the inputs are not those they were computed from."""
-        is_valid = self.features is not None and self.features.is_of(self.inputs)
-        return self.features if is_valid else None
+        """The features under one representation, if they were computed from these inputs."""
+        features = self.features
+        if isinstance(features, ChosenFeatures) and features.is_of(self.inputs):
+            return features
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         # Features are valid for one representation object, which is not sent along.
@@ -103,6 +105,62 @@ class ChosenFeatures:
         """Whether these are the features of `inputs`, unchanged."""
         versions = (inputs._version, self.values._version)
         return inputs is self.inputs and versions == self.versions
+
+    def taken(self, rows: Tensor, inputs: Tensor) -> ChosenFeatures | None:
+        """The features of some rows [n], whose inputs are `inputs` [n, *input]."""
+        return ChosenFeatures.of(self.representation, inputs, self.values[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class GroupFeatures:
+    """Features of the inputs of a decision that several agents made, each on some of the rows.
+
+    Attributes:
+        parts: the features that each agent computed; None for an agent that has none.
+        owners: the part that each row belongs to, [row].
+        positions: the position of each row in its part, [row].
+        inputs: [row, *input].
+        version: torch's count of writes to `inputs`.
+    """
+
+    parts: tuple[InputFeatures | None, ...]
+    owners: Tensor
+    positions: Tensor
+    inputs: Tensor
+    version: int
+
+    @classmethod
+    def of(
+        cls, decisions: Sequence[Decision], rows: Sequence[Tensor], inputs: Tensor
+    ) -> GroupFeatures | None:
+        """The record for decisions on these rows of inputs [row, *input], each row in one."""
+        parts = tuple(decision.features for decision in decisions)
+        if inputs.is_inference() or not any(parts):
+            return None
+        owners, positions = torch.empty(2, len(inputs), dtype=torch.int64)
+        for part, own in enumerate(rows):
+            owners[own], positions[own] = part, torch.arange(len(own))
+        return cls(parts, owners, positions, inputs, inputs._version)
+
+    def is_of(self, inputs: Tensor) -> bool:
+        """Whether these are the features of `inputs`, unchanged."""
+        return inputs is self.inputs and inputs._version == self.version
+
+    def taken(self, rows: Tensor, inputs: Tensor) -> InputFeatures | None:
+        """The features of some rows [n], whose inputs are `inputs` [n, *input].
+
+        Those of rows of one agent are the features which that agent computed.
+        """
+        owners, positions = self.owners[rows], self.positions[rows]
+        if len(rows) and bool((owners == owners[0]).all()):
+            part = self.parts[int(owners[0])]
+            return part.taken(positions, inputs) if part is not None else None
+        if inputs.is_inference():
+            return None
+        return GroupFeatures(self.parts, owners, positions, inputs, inputs._version)
+
+
+InputFeatures = ChosenFeatures | GroupFeatures
 
 
 @dataclass(frozen=True, eq=False)

@@ -167,4 +167,4 @@ class EpisodicEpsilonGreedy:
         """Epsilon, the seed of the draws, and the settings of the agent."""
         own = {"epsilon": self.epsilon, "exploration_seed": self.seed}
         described = {name: describe_setting(value) for name, value in own.items()}
-        return described | nested_settings([self.agent])
+        return described | nested_settings({"agent/": self.agent})

@@ -12,6 +12,7 @@ from gfucb.core.nested import (
     load_numbered_states,
     mean_diagnostics,
     nested_settings,
+    numbered,
     numbered_states,
 )
 from gfucb.core.protocols import EpisodicAgent
@@ -138,7 +139,7 @@ class IndependentEpisodicAgents:
 
     def settings(self) -> dict[str, str]:
         """The settings of the agents."""
-        return nested_settings(self.agents)
+        return nested_settings(numbered(self.agents))
 
 
 def _one_task_agent(agent: EpisodicAgent) -> EpisodicAgent:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.gradients import network_of, num_weights, weight_gradients
+from gfucb.models.heads import HeadStatistics
 from gfucb.models.multihead import MultiheadFunction
 
 
@@ -50,9 +52,11 @@ class GradientSquares:
         """Statistics of samples [n, *input] of tasks [n]; `features` are not used."""
         return DiagonalStatistics.of(function, inputs, tasks)
 
-    def restored(self, tensors: Mapping[str, Tensor]) -> DiagonalStatistics:
-        """The statistics that have these `tensors`."""
-        return DiagonalStatistics(tensors["squares"])
+    def restored(self, tensors: Mapping[str, Tensor], heads: HeadStatistics) -> DiagonalStatistics:
+        """The statistics that have these `tensors`, if they are squares."""
+        squares = tensors["squares"]
+        validate_state_tensor(tensors, "squares", squares.shape, low=0.0)
+        return DiagonalStatistics(squares)
 
 
 class DiagonalGram:

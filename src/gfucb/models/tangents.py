@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, ridge_cholesky
 from gfucb.core.random import random_stream
@@ -17,6 +18,8 @@ from gfucb.models.heads import HeadStatistics
 from gfucb.models.multihead import MultiheadFunction
 from gfucb.models.representations import NeuralRepresentation
 
+# Restored Gram matrices are positive definite up to this share of their largest number.
+ROUNDING = 1e-3
 # Samples whose products [sample, sketch, feature] are formed at once.
 COUPLING_CHUNK = 4096
 
@@ -78,9 +81,28 @@ class WeightSketch:
         """Statistics of samples [n, *input] of tasks [n], see `TangentStatistics.of`."""
         return TangentStatistics.of(self, function, inputs, tasks, features)
 
-    def restored(self, tensors: Mapping[str, Tensor]) -> TangentStatistics:
-        """The statistics that have these `tensors`."""
-        return TangentStatistics(self, tensors["shared"], tensors["couplings"])
+    def restored(self, tensors: Mapping[str, Tensor], heads: HeadStatistics) -> TangentStatistics:
+        """The statistics that have these `tensors`, if some data have both them and `heads`."""
+        found = TangentStatistics(self, tensors["shared"], tensors["couplings"])
+        shared, sizes = found.shared, found.shared.diagonal()
+        # Without data of the weights there is nothing to factor.
+        if not bool(shared.any() or found.couplings.any()):
+            return found
+        head_ridge = ROUNDING * float(heads.grams.abs().max()) + 1e-9
+        try:
+            whitened = torch.linalg.solve_triangular(
+                ridge_cholesky(heads.grams, head_ridge),
+                found.couplings.transpose(1, 2),
+                upper=False,
+            )
+            explained = torch.einsum("tks,tkr->sr", whitened, whitened)
+            ridge_cholesky(shared - explained, ROUNDING * float(sizes.max()))
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                "the Gram matrix of 'shared', 'couplings' and the statistics of the heads in the "
+                "state is not positive definite; the state was changed"
+            ) from error
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gfucb.core.action_sets import ActionSets, is_repeated
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import ChosenFeatures, Decision, Prediction
+from gfucb.core.records import ChosenFeatures, Decision, GroupFeatures, Prediction
 from gfucb.core.validation.arrays import (
     ArrayLike,
     require_in_range,
@@ -165,8 +165,8 @@ def validate_prediction(prediction: Any, shape: tuple[int, ...]) -> None:
 
 
 def _require_features(features: Any, rows: int) -> None:
-    if features is None:
-        return
+    if features is None or isinstance(features, GroupFeatures):
+        return  # the agents of the groups check their own
     if not isinstance(features, ChosenFeatures) or not isinstance(features.values, Tensor):
         raise InvalidInputError(
             "the features of a decision must be those that decide computed, or None, got "

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.settings import LARGEST_COMPUTED
 
 
 def validate_state(state: Any) -> None:
@@ -77,10 +78,13 @@ def validate_state_tensor(
 
 
 def validate_state_like(state: Mapping[str, Tensor], example: Mapping[str, Tensor]) -> None:
-    """Check that a state has the names, types and shapes of an example, and finite numbers."""
+    """Check that a state has the names, types and shapes of an example, and no huge numbers."""
     validate_state_names(state, list(example))
+    largest = LARGEST_COMPUTED
     for name, tensor in example.items():
-        validate_state_tensor(state, name, tensor.shape, dtype=tensor.dtype)
+        validate_state_tensor(
+            state, name, tensor.shape, dtype=tensor.dtype, low=-largest, high=largest
+        )
 
 
 def _tensor_named(name: str, state: Mapping[str, Tensor]) -> Tensor:
