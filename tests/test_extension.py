@@ -17,7 +17,6 @@ from gfucb.cli.main import main
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.environments import linear_bandit
 from gfucb.runs import AGENTS, BanditAgentConfig, FiniteBanditConfig
-from gfucb.runs.summary import summarise_rows
 
 PLUGINS = Path(__file__).with_name("plugins")
 SELECTOR = PLUGINS / "half_bonus.py"
@@ -245,12 +244,6 @@ def test_an_environment_object_is_the_same_for_all_seeds(tmp_path):
         "regret.png",
         "regret.svg",
     }
-
-
-def test_rows_without_regret_are_named():
-    rows = pd.DataFrame({"agent": ["a"], "seed": [0], "round": [1], "reward": [0.5]})
-    with pytest.raises(InvalidInputError, match="no regret"):
-        summarise_rows(rows, pd.Series({"a": 0.0}))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Runs and comparisons of episodic MDPs."""
 
 import json
-import math
 from dataclasses import replace
 from itertools import islice
 
@@ -24,7 +23,6 @@ from gfucb.runs import (
     summarise,
 )
 from gfucb.runs.build_run import prepare, with_settings
-from gfucb.runs.single import final_regret
 
 EPISODIC_AGENTS = [name for name, entry in AGENTS.items() if entry.kind == "episodic"]
 EPISODIC_PRESETS = [
@@ -129,8 +127,3 @@ def test_run_accepts_episodic_presets_and_names_unknown_agents(tmp_path, capsys)
 def test_an_unknown_agent_lists_the_known_ones():
     with pytest.raises(UnknownNameError, match="lsvi-ucb"):
         make_agent(EpisodicAgentConfig("nobody"), make_environment(TINY, 0), 0)
-
-
-def test_a_run_without_optimal_values_has_no_final_regret(tmp_path):
-    (tmp_path / "rows.csv").write_text("round,reward\n1,0.5\n2,0.25\n")
-    assert math.isnan(final_regret(tmp_path))

@@ -19,7 +19,7 @@ from gfucb.runs import (
     run_comparison,
     summarise,
 )
-from gfucb.runs.plots import action_sets_figure, late_regret, paired_regrets, regret_curves, svg
+from gfucb.runs.plots import action_sets_figure, late_regret, paired_results, regret_curves, svg
 from gfucb.runs.report import report_page, write_report
 from gfucb.runs.summary import half_width
 
@@ -116,7 +116,7 @@ def test_figures_have_labels_units_and_a_curve_for_each_agent(runs):
     assert any(name.startswith("GFUCB") for name in names) and len(names) == 4
     late = late_regret(rows).axes[0]
     assert late.get_yscale() == "log"
-    paired = paired_regrets(rows).axes[0]
+    paired = paired_results(rows).axes[0]
     assert len(paired.get_yticklabels()) == 4
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +15,12 @@ from gfucb.cli.terminal import progress, summary_table
 from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, run_comparison
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
-from gfucb.runs.plots import regret_curves, save
+from gfucb.runs.metrics import metric_of
+from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ENVIRONMENTS, agent_label
 from gfucb.runs.report import write_report
-from gfucb.runs.single import run
+from gfucb.runs.single import final_result, run
 from gfucb.runs.summary import load_rows, summarise
 from gfucb.runs.text_files import write_text
 
@@ -53,14 +53,13 @@ class RunCommand:
         """Run, with a progress bar on a terminal."""
         torch.set_num_threads(1)
         config = RunConfig(self.environment, self.agent, self.num_rounds, self.seed)
-        regret = 0.0
         with progress(console, config.agent.name, config.num_rounds) as advance:
             for row in run(config, self.out, data_dir=self.data_dir):
-                regret = float(row.get("cumulative_regret", math.nan))
                 advance(int(row["round"]))
         is_episodic = ENVIRONMENTS[self.environment.name].kind == "episodic"
+        metric, value = final_result(self.out)
         console.print(
-            f"{agent_label(config.agent.name)}: regret per task {regret:.3f} after "
+            f"{agent_label(config.agent.name)}: {metric.title.lower()} {value:.3f} after "
             f"{config.num_rounds} {'episodes' if is_episodic else 'rounds'}; "
             f"rows in {self.out / 'rows.csv'}"
         )
@@ -73,7 +72,8 @@ class CompareCommand:
     All agents face the same contexts and the same noise. Prints a table (mean regret per task with
     its 95% interval over seeds, paired differences to GFUCB, seconds; for episodic environments
     also the share of episodes whose optimistic value was below the optimal value) and writes
-    summary.csv, regret.png and regret.svg next to the run directories.
+    summary.csv, regret.png and regret.svg next to the run directories. In environments without
+    optimal values, table and figure (reward.png, reward.svg) have the mean reward instead.
     """
 
     out: Path
@@ -103,8 +103,8 @@ class CompareCommand:
         num_runs = len(self.agents) * len(self.seeds)
         with progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
             listener = Listener(
-                lambda config, regret: console.print(
-                    f"{config.agent.name}, seed {config.seed}: regret {regret:.2f}",
+                lambda config, metric, value: console.print(
+                    f"{config.agent.name}, seed {config.seed}: {metric.label} {value:.2f}",
                     highlight=False,
                 ),
                 # In a log, the line above is progress enough.
@@ -119,9 +119,11 @@ class CompareCommand:
             )
         table = summarise(self.out)
         write_text(self.out / "summary.csv", table.to_csv(index=False))
-        save(regret_curves(load_rows(self.out)), self.out / "regret")
+        rows = load_rows(self.out)
+        figure = self.out / metric_of(rows.columns).name
+        save(comparison_curves(rows), figure)
         console.print(summary_table(table, self.num_rounds, self.environment.num_tasks))
-        console.print(f"figure: {self.out / 'regret.png'}", highlight=False)
+        console.print(f"figure: {figure.with_suffix('.png')}", highlight=False)
 
 
 @dataclass(frozen=True)

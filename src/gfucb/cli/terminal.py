@@ -14,6 +14,7 @@ from rich.table import Table
 
 from gfucb.runs.audit import RunAudit
 from gfucb.runs.benchmark_results import Ratio
+from gfucb.runs.metrics import metric_of
 from gfucb.runs.presets import PRESETS
 from gfucb.runs.registry import agent_label
 from gfucb.runs.summary import REFERENCES, presentable
@@ -115,12 +116,12 @@ def _quantity(amount: float, unit: str) -> str:
 
 def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
     """The summary that `compare` prints."""
-    seeds = int(table["seeds"].max())
+    seeds, metric = int(table["seeds"].max()), metric_of(table.columns)
     shown = Table(
-        title=f"Regret per task after {num_rounds} rounds of {num_tasks} tasks",
+        title=f"{metric.title} after {num_rounds} rounds of {num_tasks} tasks",
         title_style="bold",
-        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; late: regret per "
-        "decision in the last quarter; CPU seconds of a run",
+        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; late: "
+        f"{metric.per_round} in the last quarter; CPU seconds of a run",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,

@@ -22,7 +22,8 @@ from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.core.records import Row
 from gfucb.runs.build_run import agent_run
 from gfucb.runs.jobs import Job, run_jobs
-from gfucb.runs.plots import regret_curves, save
+from gfucb.runs.metrics import metric_of
+from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
 from gfucb.runs.sources import (
     AgentsLike,
@@ -44,27 +45,31 @@ class ComparisonResult:
 
     Attributes:
         rows: one row per agent, seed and round.
-        table: one line per agent, the smallest regret first; see `summarise_rows`.
+        table: one line per agent, the best first; see `summarise_rows`.
     """
 
     rows: pd.DataFrame
     table: pd.DataFrame
 
     def figure(self) -> Figure:
-        """Cumulative regret per task: mean and 95% band over seeds."""
-        return regret_curves(self.rows)
+        """Cumulative regret per task: mean and 95% band over seeds.
+
+        In environments without optimal values the figure has rewards instead.
+        """
+        return comparison_curves(self.rows)
 
     def save(self, directory: Path | str) -> None:
-        """Write rows.csv, summary.csv, regret.png and regret.svg."""
+        """Write rows.csv, summary.csv, and the figure as regret or reward, .png and .svg."""
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         write_text(path / "rows.csv", self.rows.to_csv(index=False))
         write_text(path / "summary.csv", self.table.to_csv(index=False))
-        save(self.figure(), path / "regret")
+        save(self.figure(), path / metric_of(self.rows.columns).name)
 
     def __repr__(self) -> str:
         num_rounds, seeds = int(self.rows["round"].max()), self.rows["seed"].nunique()
-        head = f"Regret per task after {num_rounds} rounds, ± 95% interval over {seeds} seeds"
+        title = metric_of(self.rows.columns).title
+        head = f"{title} after {num_rounds} rounds, ± 95% interval over {seeds} seeds"
         return f"{head}\n{self._lines().to_string(index=False)}"
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,8 @@ from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.runs.build_run import require_same_kind
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
 from gfucb.runs.jobs import Progress, run_jobs
-from gfucb.runs.single import final_regret, run_job_of
+from gfucb.runs.metrics import Metric
+from gfucb.runs.single import final_result, run_job_of
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Comparison:
 class Listener:
     """Functions that are called while a comparison runs."""
 
-    run_ended: Callable[[RunConfig, float], None] = lambda config, regret: None
-    """Called with the run and its cumulative regret of a task."""
+    run_ended: Callable[[RunConfig, Metric, float], None] = lambda config, metric, value: None
+    """Called with the run and its result, see `final_result`."""
     rounds_written: Callable[[int], None] = lambda rounds: None
     """Called a few times a second with the number of rounds on disk, of all runs together."""
 
@@ -66,7 +67,7 @@ def run_comparison(
     configs = comparison.runs()
     jobs = [run_job_of(config, name, data_dir) for name, config in configs.items()]
     progress = Progress(
-        lambda job: listener.run_ended(configs[job.name], final_regret(out / job.name)),
+        lambda job: listener.run_ended(configs[job.name], *final_result(out / job.name)),
         lambda: listener.rounds_written(sum(_rounds_on_disk(out / name) for name in configs)),
     )
     locked = run_jobs(jobs, out, processes=processes, progress=progress)

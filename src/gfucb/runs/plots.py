@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gfucb.core.files import atomic_write
 from gfucb.core.records import BanditRound
+from gfucb.runs.metrics import metric_of
 from gfucb.runs.registry import AGENTS, agent_colours, agent_label
 from gfucb.runs.summary import REFERENCES, half_width, reference_among
 
@@ -38,6 +39,11 @@ STYLE: Any = {
     # Without a fixed salt the identifiers in an SVG change from one drawing to the next.
     "svg.hashsalt": "gfucb",
 }
+
+
+def comparison_curves(rows: pd.DataFrame) -> Figure:
+    """Regret against rounds, or the reward where no regret is known."""
+    return regret_curves(rows) if metric_of(rows.columns).is_cost else reward_curves(rows)
 
 
 def regret_curves(rows: pd.DataFrame) -> Figure:
@@ -67,6 +73,19 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
         return figure
 
 
+def reward_curves(rows: pd.DataFrame) -> Figure:
+    """Reward per task against rounds, averaged over a window: mean and 95% band over seeds."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 4.4), layout="constrained")
+        axes = figure.add_subplot()
+        ends, window = _windowed_curves(axes, rows, "reward")
+        axes.set(xlabel="round", ylabel=f"reward per task\n(mean of {window} rounds)")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high)
+        _label_ends(axes, ends, agent_colours(ends), high, low=low)
+        return figure
+
+
 def late_regret(rows: pd.DataFrame) -> Figure:
     """Regret per decision against rounds, averaged over a window, on a logarithmic axis.
 
@@ -75,33 +94,43 @@ def late_regret(rows: pd.DataFrame) -> Figure:
     with rc_context(STYLE):
         figure = Figure(figsize=(7.6, 3.8), layout="constrained")
         axes = figure.add_subplot()
-        num_rounds = int(rows["round"].max())
-        window = max(1, num_rounds // 10)
-        ends: dict[str, float] = {}
-        colours = agent_colours(rows["agent"].unique())
-        for agent, own in rows.groupby("agent", sort=False):
-            table = own.pivot(index="round", columns="seed", values="regret")
-            smooth = table.rolling(window, min_periods=window).mean().dropna().clip(lower=FLOOR)
-            ends[str(agent)] = _curve(axes, smooth, str(agent), colours[str(agent)])
+        ends, window = _windowed_curves(axes, rows, "regret", floor=FLOOR)
         axes.set(
-            xlim=(window, num_rounds),
             yscale="log",
             xlabel="round",
             ylabel=f"regret per decision\n(mean of {window} rounds)",
         )
         low, high = axes.get_ylim()
-        _label_ends(axes, ends, colours, high, low=low)
+        _label_ends(axes, ends, agent_colours(ends), high, low=low)
         return figure
 
 
-def paired_regrets(rows: pd.DataFrame, reference: str | None = None) -> Figure:
-    """Final regret of every seed, and its mean with a 95% interval; one line per agent.
+def _windowed_curves(
+    axes: Axes, rows: pd.DataFrame, column: str, floor: float | None = None
+) -> tuple[dict[str, float], int]:
+    """Draw means of a column over a tenth of the rounds; return the last ones and the window."""
+    num_rounds = int(rows["round"].max())
+    window = max(1, num_rounds // 10)
+    ends: dict[str, float] = {}
+    colours = agent_colours(rows["agent"].unique())
+    for agent, own in rows.groupby("agent", sort=False):
+        table = own.pivot(index="round", columns="seed", values=column)
+        smooth = table.rolling(window, min_periods=window).mean().dropna().clip(lower=floor)
+        ends[str(agent)] = _curve(axes, smooth, str(agent), colours[str(agent)], floor)
+    # One round more than the window, so that a single point has an axis.
+    axes.set_xlim(window, max(num_rounds, window + 1))
+    return ends, window
+
+
+def paired_results(rows: pd.DataFrame, reference: str | None = None) -> Figure:
+    """Final regret, or mean reward, of every seed, and its mean with a 95% interval.
 
     The dotted line is the mean of `reference`, by default GFUCB. Where uniform actions are far
     to the right, a number at the edge gives their mean.
     """
-    final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
-    final = final.loc[final.mean(axis=1).sort_values(ascending=False).index]
+    metric = metric_of(rows.columns)
+    final = metric.final(rows)
+    final = final.loc[final.mean(axis=1).sort_values(ascending=not metric.is_cost).index]
     reference = reference or reference_among(final.index)
     colours = agent_colours(str(agent) for agent in final.index)
     with rc_context(STYLE):
@@ -113,16 +142,24 @@ def paired_regrets(rows: pd.DataFrame, reference: str | None = None) -> Figure:
             mean = float(np.nanmean(final.loc[reference]))
             axes.axvline(mean, color=colours[str(reference)], lw=1, ls=":")
         axes.set_yticks(range(len(final)), [agent_label(str(agent)) for agent in final.index])
-        learned = final.drop(index=[*UNIFORM], errors="ignore").max(axis=1)
-        right = 1.15 * float(learned.max()) if len(learned) else None
-        for row, agent in enumerate(final.index):
-            mean = float(np.nanmean(final.loc[agent]))
-            if right and agent in UNIFORM and mean > right:
-                colour = colours[str(agent)]
-                axes.text(right, row, f"{mean:.1f} →", ha="right", va="center", color=colour)
-        axes.set(xlim=(0, right), xlabel="cumulative regret per task at the end")
+        axes.set_xlabel(metric.title.lower())
+        if metric.is_cost:
+            axes.set_xlabel("cumulative regret per task at the end")
+            _limit_regrets(axes, final, colours)
         axes.grid(visible=False, axis="y")
         return figure
+
+
+def _limit_regrets(axes: Axes, final: pd.DataFrame, colours: dict[str, str]) -> None:
+    """Let the axis end at the largest regret of agents that learn."""
+    learned = final.drop(index=[*UNIFORM], errors="ignore").max(axis=1)
+    right = 1.15 * float(learned.max()) if len(learned) else None
+    for row, agent in enumerate(final.index):
+        mean = float(np.nanmean(final.loc[agent]))
+        if right and agent in UNIFORM and mean > right:
+            colour = colours[str(agent)]
+            axes.text(right, row, f"{mean:.1f} →", ha="right", va="center", color=colour)
+    axes.set_xlim(0, right)
 
 
 def _seeds_and_mean(axes: Axes, row: int, values: NDArray[np.float64], colour: str) -> None:
@@ -191,15 +228,20 @@ def svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def _curve(axes: Axes, table: pd.DataFrame, agent: str, colour: str) -> float:
-    """Draw mean and band of a table [round, seed]; return the last mean."""
+def _curve(
+    axes: Axes, table: pd.DataFrame, agent: str, colour: str, floor: float | None = 0.0
+) -> float:
+    """Draw mean and band of a table [round, seed]; return the last mean.
+
+    With a `floor` the values are positive, and the band does not go below a tenth of the mean.
+    """
     mean = table.mean(axis=1).to_numpy()
     spread = np.array([half_width(values) for values in table.to_numpy()])
     rounds = table.index.to_numpy()
     strong = agent in REFERENCES
     axes.plot(rounds, mean, color=colour, lw=2.6 if strong else 1.7, zorder=3 + strong)
     if np.isfinite(spread).all():
-        low = np.maximum(mean - spread, mean * 0.1)
+        low = mean - spread if floor is None else np.maximum(mean - spread, mean * 0.1)
         axes.fill_between(rounds, low, mean + spread, color=colour, alpha=0.14, lw=0)
     return float(mean[-1])
 

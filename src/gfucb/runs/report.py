@@ -15,11 +15,12 @@ from matplotlib.figure import Figure
 from gfucb.core.errors import GFUCBError
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.runs.build_run import make_environment
+from gfucb.runs.metrics import metric_of
 from gfucb.runs.plots import (
     action_sets_figure,
+    comparison_curves,
     late_regret,
-    paired_regrets,
-    regret_curves,
+    paired_results,
     svg,
 )
 from gfucb.runs.registry import AGENTS, ENVIRONMENTS, agent_colours, agent_label
@@ -52,7 +53,7 @@ def report_page(directory: Path) -> str:
     runs = find_runs(directory)
     config = read_config(runs[0])
     environment, num_rounds = config["environment"], int(rows["round"].max())
-    reference = reference_among(table["agent"])
+    reference, metric = reference_among(table["agent"]), metric_of(rows.columns)
     lines = presentable(table)
     templates = jinja2.Environment(
         loader=jinja2.PackageLoader("gfucb.runs", "."),
@@ -63,12 +64,13 @@ def report_page(directory: Path) -> str:
     return templates.get_template("report.html.jinja").render(
         title=_title(environment, num_rounds),
         environment_label=_environment_label(environment["name"]),
+        metric=metric,
         lead=lead(table, num_rounds),
         cards=_cards(table, reference),
         pictures={
-            "curves": _inline(regret_curves(rows)),
-            "late": _inline(late_regret(rows)),
-            "paired": _inline(paired_regrets(rows)),
+            "curves": _inline(comparison_curves(rows)),
+            "late": _inline(late_regret(rows)) if metric.is_cost else None,
+            "paired": _inline(paired_results(rows)),
             "problem": _problem(config),
         },
         columns=list(lines[0]),
@@ -90,7 +92,9 @@ def lead(table: pd.DataFrame, num_rounds: int) -> str:
     if reference is None:
         return f"{len(table)} agents on the same seeds, {num_rounds} rounds."
     own = by_agent.loc[reference]
-    sentences = [f"After {num_rounds} rounds the regret of GFUCB is {own['regret']:.1f} per task."]
+    metric = metric_of(table.columns)
+    value = f"{own[metric.name]:.1f}" if metric.is_cost else f"{own[metric.name]:.3g}"
+    sentences = [f"After {num_rounds} rounds the {metric.label} of GFUCB is {value} per task."]
     if "optimism_violations" in own.index:
         sentences.append(
             f"Its optimistic value was below the optimal value in "
@@ -102,7 +106,8 @@ def lead(table: pd.DataFrame, num_rounds: int) -> str:
 
 def _versus(line: Any, rival: str) -> str:
     difference, spread = line["versus_reference"], line["versus_reference_half_width"]
-    share = abs(difference) / line["regret"] if line["regret"] else math.nan
+    value = line[metric_of(line.index).name]
+    share = abs(difference / value) if value else math.nan
     direction = "less" if difference > 0 else "more"
     is_significant = math.isfinite(spread) and abs(difference) > spread
     caveat = "" if is_significant else " (not significant with these seeds)"
@@ -124,11 +129,12 @@ def _environment_label(name: str) -> str:
 
 
 def _cards(table: pd.DataFrame, reference: str | None) -> list[dict[str, Any]]:
-    regrets = table.set_index("agent")["regret_per_decision"]
+    column = "regret_per_decision" if metric_of(table.columns).is_cost else "reward"
+    values = table.set_index("agent")[column]
     return [
-        {"label": agent_label(name), "regret": regrets[name], "is_reference": name == reference}
+        {"label": agent_label(name), "value": values[name], "is_reference": name == reference}
         for name in CARDS
-        if name in regrets.index
+        if name in values.index
     ]
 
 

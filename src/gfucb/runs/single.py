@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from gfucb.core.records import Row
 from gfucb.runs.build_run import config_from, prepare
 from gfucb.runs.config import RunConfig
 from gfucb.runs.jobs import Job
+from gfucb.runs.metrics import Metric, metric_of
 from gfucb.runs.pool import one_thread
 from gfucb.runs.registry import AGENTS
 from gfucb.runs.store import read_config, read_rows
@@ -36,16 +36,18 @@ def run(config: RunConfig, directory: Path, *, data_dir: str | None = None) -> I
 
 
 def run_to_end(config: RunConfig, directory: Path, data_dir: str | None = None) -> float:
-    """Run on one thread; return the cumulative regret of a task."""
+    """Run on one thread; return its result, see `final_result`."""
     with one_thread():
         for _ in run(config, directory, data_dir=data_dir):
             pass
-    return final_regret(directory)
+    return final_result(directory)[1]
 
 
-def final_regret(directory: Path) -> float:
-    """The cumulative regret of a task at the end of a run; NaN if the rows have no regret."""
-    return float(read_rows(directory)[-1].get("cumulative_regret", math.nan))
+def final_result(directory: Path) -> tuple[Metric, float]:
+    """The cumulative regret of a task, or its mean reward where no regret is known."""
+    rows = read_rows(directory)
+    metric = metric_of(rows[-1])
+    return metric, metric.final_of_run(rows)
 
 
 def run_job_of(config: RunConfig, name: str, data_dir: str | None = None) -> Job:

@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from gfucb.core.errors import InvalidInputError, RunDirectoryError, lookup
+from gfucb.core.errors import RunDirectoryError, lookup
+from gfucb.runs.metrics import metric_of
 from gfucb.runs.registry import ENVIRONMENTS, agent_label
 from gfucb.runs.store import read_config, read_provenance, read_rows
 from gfucb.runs.stored_settings import field_defaults
@@ -85,13 +86,15 @@ def summarise(directory: Path, reference: str | None = None) -> pd.DataFrame:
 def summarise_rows(
     rows: pd.DataFrame, seconds: pd.Series, reference: str | None = None
 ) -> pd.DataFrame:
-    """One line per agent, the smallest regret first.
+    """One line per agent, the best first.
 
     Columns: regret (cumulative, per task, mean over seeds) and its 95% half width;
     regret_per_decision; late_regret, per decision in the last quarter of the rounds;
     cpu_seconds of one run; seeds; versus_reference, the mean paired difference of regret to
     `reference`, and its half width; and in episodic environments optimism_violations, the share
-    of episodes whose optimistic value was below the optimal value.
+    of episodes whose optimistic value was below the optimal value. In environments without
+    optimal values reward, the mean reward per task and round, replaces regret, late_reward
+    replaces late_regret, and there is no regret_per_decision.
 
     Args:
         rows: rows of all runs, with columns agent and seed.
@@ -99,26 +102,22 @@ def summarise_rows(
         reference: the agent others are compared with; by default GFUCB, if it is there. The
             table has its name in `attrs["reference"]`.
     """
-    if "cumulative_regret" not in rows.columns:
-        raise InvalidInputError(
-            "these rows have no regret, because the environment has no optimal values; the rows "
-            "have rewards, but agents cannot be compared by regret"
-        )
+    metric = metric_of(rows.columns)
     reference = reference or reference_among(rows["agent"].unique())
-    final = rows.groupby(["agent", "seed"])["cumulative_regret"].max().unstack("seed")
+    final = metric.final(rows)
     if reference is not None:
         lookup(dict.fromkeys(final.index), reference, "agent of these runs")
     num_rounds = int(rows["round"].max())
-    late = rows[rows["round"] > 0.75 * num_rounds].groupby("agent")["regret"].mean()
+    late = rows[rows["round"] > 0.75 * num_rounds].groupby("agent")[metric.name].mean()
     lines = []
-    for agent, regrets in ((str(name), final.loc[name]) for name in final.index):
-        values = regrets.dropna().to_numpy(np.float64)
+    for agent, by_seed in ((str(name), final.loc[name]) for name in final.index):
+        values = by_seed.dropna().to_numpy(np.float64)
         line = {
             "agent": agent,
-            "regret": values.mean(),
-            "regret_half_width": half_width(values),
-            "regret_per_decision": values.mean() / num_rounds,
-            "late_regret": late[agent],
+            metric.name: values.mean(),
+            f"{metric.name}_half_width": half_width(values),
+            **({"regret_per_decision": values.mean() / num_rounds} if metric.is_cost else {}),
+            f"late_{metric.name}": late[agent],
             "cpu_seconds": seconds[agent],
             "seeds": len(values),
         }
@@ -126,11 +125,13 @@ def summarise_rows(
             own = rows[rows["agent"] == agent]
             line["optimism_violations"] = own["optimism_violations"].mean()
         if reference is not None:
-            differences = (regrets - final.loc[reference]).dropna().to_numpy(np.float64)
+            differences = (by_seed - final.loc[reference]).dropna().to_numpy(np.float64)
             line["versus_reference"] = differences.mean()
             line["versus_reference_half_width"] = half_width(differences)
         lines.append(line)
-    table = pd.DataFrame(lines).sort_values("regret", ignore_index=True)
+    table = pd.DataFrame(lines).sort_values(
+        metric.name, ascending=metric.is_cost, ignore_index=True
+    )
     table.attrs["reference"] = reference
     return table
 
@@ -156,20 +157,18 @@ def presentable(table: pd.DataFrame) -> list[dict[str, str]]:
 
 
 def _presentable_line(line: dict[Any, Any], reference: str | None) -> dict[str, str]:
-    cells = {
-        "agent": line["agent"],
-        "regret": interval(line["regret"], line["regret_half_width"]),
-    }
+    metric = metric_of(line)
+    mean, spread = line[metric.name], line[f"{metric.name}_half_width"]
+    cells = {"agent": line["agent"], metric.label: interval(mean, spread)}
     if reference is not None:
         mean, spread = line["versus_reference"], line["versus_reference_half_width"]
         is_reference = line["agent"] == reference
         difference = "" if is_reference else interval(mean, spread, sign=True)
         cells[f"versus {agent_label(reference)}"] = difference
-    cells |= {
-        "per decision": f"{line['regret_per_decision']:.3f}",
-        "late": f"{line['late_regret']:.3f}",
-        "seconds": f"{line['cpu_seconds']:.1f}",
-    }
+    if metric.is_cost:
+        cells["per decision"] = f"{line['regret_per_decision']:.3f}"
+    cells["late"] = f"{line[f'late_{metric.name}']:.3f}"
+    cells["seconds"] = f"{line['cpu_seconds']:.1f}"
     if "optimism_violations" in line:
         cells["< V*"] = f"{line['optimism_violations']:.1%}"
     return cells
