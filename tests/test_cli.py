@@ -51,6 +51,18 @@ def test_every_command_explains_itself(command, words, capsys):
         assert word in text
 
 
+def test_help_texts_do_not_have_the_line_breaks_of_the_source(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    for command, text in (
+        ("run", "best digits; tenths: digit / 10 in all tasks; uniform: drawn from [0,"),
+        ("reproduce", "such as `paper-*`. With it, several machines"),
+        ("bench", "the time of 200 is extrapolated linearly from fewer."),
+    ):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert text in capsys.readouterr().out
+
+
 def test_help_shows_what_settings_mean_and_the_defaults_of_the_preset(capsys):
     with pytest.raises(SystemExit):
         main(["run", "--preset", "mnist", "--help"])

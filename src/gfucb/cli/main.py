@@ -13,6 +13,7 @@ try:
     from rich.console import Console
 
     from gfucb.cli.command_defaults import Choices
+    from gfucb.cli.help_texts import reflow_help
     from gfucb.cli.reproduce import PageCommand, ReproduceCommand
     from gfucb.cli.runs import CompareCommand, ReportCommand, RunCommand
     from gfucb.cli.theory import AuditCommand, TheoryCommand
@@ -111,6 +112,8 @@ def parse(words: list[str]) -> Command:
     """From the words of the command line to the command with its settings."""
     name, rest = words[0], words[1:]
     default = lookup(DEFAULTS, name, "command")(rest)
+    if {"-h", "--help"} & set(rest):
+        reflow_help(default)
     return tyro.cli(type(default), default=default, args=rest, prog=f"gfucb {name}")
 
 
