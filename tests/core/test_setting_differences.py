@@ -1,21 +1,67 @@
-"""Which setting a refusal names, where saved and own settings differ."""
+"""Every argument of an agent is a setting of its saved state, and a refusal names it."""
+
+import inspect
 
 import pytest
 import torch
 
 import gfucb
-from gfucb import GFUCB, ConstantRadius
+from gfucb import (
+    GFUCB,
+    ConstantRadius,
+    EpisodicGFUCB,
+    LastLayer,
+    LinearClass,
+    VariableProjection,
+)
 from gfucb.core import checkpoint
 from gfucb.core.errors import SavedStateError
 
-RADIUS = ConstantRadius(0.1)
+# Radius and offset are given, because their defaults follow from the value range.
+SHARED = {"num_tasks": 2, "squared_radius": ConstantRadius(0.1), "offset": 0.5}
+ARGUMENTS = {GFUCB: SHARED, EpisodicGFUCB: SHARED | {"horizon": 2, "backup": "literal"}}
+CHANGES = {
+    "num_tasks": 3,
+    "horizon": 3,
+    "representation": LinearClass(4, 2),
+    "backup": "pointwise",
+    "seed": 1,
+    "fit": VariableProjection(steps=3),
+    "squared_radius": ConstantRadius(50.0),
+    "action_selector": LastLayer(joint=False),
+    "ridge": 2.0,
+    "head_norm_bound": 9.0,
+    "value_range": (0.0, 2.0),
+    "reward_range": (0.0, 0.25),
+    "offset": 0.25,
+    "replan": "every",
+    "replan_growth": 3.0,
+    "refit_growth": 2.0,
+    "share_stages": True,
+    "next_targets": 1,
+    "reward_weight": 0.5,
+    "warm_start": False,
+}
+# Where the setting has another name than the argument.
+NAMES = {"reward_range": "value_ranges", "replan_growth": "replan", "action_selector": "backup|act"}
+NO_SETTINGS = {"device"}
 
 
-def test_another_value_range_is_refused_although_radius_and_offset_are_equal(tmp_path):
-    options = {"squared_radius": RADIUS, "offset": 0.5}
-    gfucb.save(GFUCB(2, value_range=(0.0, 2.0), **options), tmp_path / "agent")
-    with pytest.raises(SavedStateError, match=r"its value_range is \(0\.0, 2\.0\), this agent's"):
-        gfucb.restore(GFUCB(2, value_range=(0.0, 1.0), **options), tmp_path / "agent")
+def arguments_of_agents() -> list[tuple[type, str]]:
+    return [
+        (agent, name)
+        for agent in ARGUMENTS
+        for name in inspect.signature(agent).parameters
+        if name not in NO_SETTINGS
+    ]
+
+
+@pytest.mark.parametrize(("agent", "name"), arguments_of_agents())
+def test_an_agent_with_one_other_argument_is_refused_by_its_name(agent, name, tmp_path):
+    own = ARGUMENTS[agent]
+    gfucb.save(agent(**own | {name: CHANGES[name]}), tmp_path / "agent")
+    with pytest.raises(SavedStateError, match=f"its ({NAMES.get(name, name)})"):
+        gfucb.restore(agent(**own), tmp_path / "agent")
 
 
 def test_the_first_of_the_agents_own_settings_is_named_in_any_order_of_the_file(
