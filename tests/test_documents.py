@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from benchmarks.suite.__main__ import parser as suite_parser
 
 import gfucb
 from gfucb.cli.main import DEFAULTS, main, parse
@@ -97,6 +98,8 @@ def test_commands_are_accepted(path, tmp_path, monkeypatch):
                 parse(rest)
         elif program == "make":
             assert all(target in targets for target in rest), words
+        elif words[:3] == ["python", "-m", "benchmarks.suite"]:
+            suite_parser().parse_args(rest[2:])
         elif program == "python":
             assert (ROOT / rest[0]).is_file(), words
         elif program == "pip":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import gfucb
 from gfucb.bandits.pooled_tasks import PooledTasks
 from gfucb.core.protocols import BanditAgent
+from gfucb.runs.agents.linear_agents import range_length
+from gfucb.runs.agents.simple_baselines import ORACLE_RIDGE
 from gfucb.runs.build_run import make_agent
 from gfucb.runs.registry import AGENTS
 
@@ -58,6 +60,11 @@ def _greedy(environment: Any, seed: int, settings: Settings) -> BanditAgent:
     return gfucb.multitask_greedy(environment.num_tasks, seed=seed, **stated_range(environment))
 
 
+def _oracle(environment: Any, seed: int, settings: Settings) -> BanditAgent:
+    alpha = settings["alpha"] * range_length(environment)
+    return gfucb.linucb(environment.num_tasks, alpha=alpha, ridge=ORACLE_RIDGE)
+
+
 @dataclass(frozen=True)
 class Registered:
     """The factory of a registered agent."""
@@ -67,7 +74,7 @@ class Registered:
     def __call__(self, environment: Any, seed: int, settings: Settings) -> BanditAgent:
         """Build it with these settings."""
         config = AGENTS[self.name].config(name=self.name, **settings)
-        return make_agent(config, environment, seed)  # type: ignore[call-overload, no-any-return]
+        return cast(BanditAgent, make_agent(config, environment, seed))
 
 
 def grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
@@ -108,8 +115,8 @@ def _known() -> list[Contender]:
         Contender("uniform", Registered("uniform"), is_alternative=False),
         Contender(
             "oracle-ucb",
-            Registered("oracle-ucb"),
-            grid(alpha=(0.1, 0.3, 1.0)),
+            _oracle,
+            grid(alpha=(0.03, 0.1, 0.3, 1.0)),
             is_alternative=False,
             uses_true_features=True,
         ),

@@ -34,11 +34,11 @@ def find_file(data_dir: str | Path | None, name: str) -> Path:
     return path
 
 
-def archive(path: Path, *names: str) -> list[NDArray[np.generic]]:
-    """Arrays of a numpy archive by name."""
+def archive(path: Path, *names: str) -> list[NDArray[np.float64]]:
+    """Arrays of a numpy archive by name, as floats."""
     try:
         with np.load(path) as stored:
-            return [stored[name] for name in names]
+            return [stored[name].astype(np.float64) for name in names]
     except (OSError, ValueError, KeyError) as error:
         raise DataFileError(f"{path} is not a numpy archive of {', '.join(names)}") from error
 
@@ -47,7 +47,7 @@ def archive(path: Path, *names: str) -> list[NDArray[np.generic]]:
 def jester_ratings(path: Path) -> Tensor:
     """Ratings [user, joke] in [-10, 10], NaN where a user did not rate a joke."""
     (ratings,) = archive(path, "ratings")
-    return torch.from_numpy(ratings.astype(np.float64))
+    return torch.from_numpy(ratings)
 
 
 @lru_cache(maxsize=4)
@@ -66,6 +66,6 @@ def mushrooms(path: Path) -> tuple[Tensor, Tensor]:
 def schools(path: Path) -> tuple[Tensor, Tensor, Tensor]:
     """Pupils [pupil, 28] with percentages as shares, scores in [0, 1], and schools [pupil]."""
     inputs, scores, tasks = archive(path, "X", "y", "task")
-    pupils = torch.from_numpy(inputs.astype(np.float64))
+    pupils = torch.from_numpy(inputs)
     pupils[:, 3:5] /= 100
     return pupils, torch.from_numpy(scores / 70), torch.from_numpy(tasks.astype(np.int64))

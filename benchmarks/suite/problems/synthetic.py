@@ -138,8 +138,8 @@ class RareRewards:
         num_actions: int = 5,
         context_dim: int = 6,
         feature_dim: int = 3,
-        intercept: float = -4.0,
-        slope: float = 3.0,
+        intercept: float = -4.5,
+        slope: float = 1.5,
         seed: int = 0,
     ) -> None:
         self.num_tasks, self.discrete_actions, self.seed = num_tasks, num_actions, seed

@@ -63,7 +63,8 @@ def range_length(environment: BanditEnvironment) -> float:
 
     An environment that gives agents no range may state it for baselines, as `true_range`.
     """
-    low, high = value_range_of(environment) or getattr(environment, "true_range", (0.0, 1.0))
+    stated = value_range_of(environment)
+    low, high = stated if stated else getattr(environment, "true_range", (0.0, 1.0))
     return float(high - low)
 
 

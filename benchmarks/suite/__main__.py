@@ -1,0 +1,95 @@
+"""Run the benchmark suite and write its tables.
+
+    python -m benchmarks.suite run --quick --data DATA --processes 2
+    python -m benchmarks.suite table --quick --data DATA
+
+A repeated command computes the missing runs. Interrupted runs continue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from gfucb.runs.plots import save
+from gfucb.runs.text_files import write_text
+
+from .analysis import contender_table, markdown, ratio_table, run_table
+from .contenders import CONTENDERS
+from .drawing import ratio_figure
+from .families import FAMILIES
+from .running import Plan, available_families, run
+
+OUT = Path("runs") / "suite"
+# Workers inherit these: a linear-algebra library reads them when it is loaded.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.suite", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("command", choices=["run", "table", "families"])
+    parser.add_argument("--families", nargs="+", choices=list(FAMILIES), metavar="FAMILY")
+    parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), metavar="CONTENDER")
+    parser.add_argument("--data", help="directory with mnist, jester5k, mushroom, school")
+    parser.add_argument("--out", type=Path, default=OUT, help="directory of the runs")
+    parser.add_argument("--quick", action="store_true", help="short runs of some families")
+    parser.add_argument("--tuning-seeds", type=int, help="from 2000 on; default 3, quick 1")
+    parser.add_argument("--report-seeds", type=int, help="from 100 on; default 5, quick 2")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--label", default="default", help="version of the network agents")
+    return parser
+
+
+def plan_of(given: argparse.Namespace) -> Plan:
+    """The plan that the command line asks for."""
+    quick = [name for name, family in FAMILIES.items() if family.quick_rounds]
+    return Plan(
+        out=given.out,
+        data_dir=given.data,
+        families=tuple(given.families or (quick if given.quick else FAMILIES)),
+        contenders=tuple(given.contenders or CONTENDERS),
+        tuning_seeds=given.tuning_seeds or (1 if given.quick else 3),
+        report_seeds=given.report_seeds or (2 if given.quick else 5),
+        is_quick=given.quick,
+        label=given.label,
+    )
+
+
+def write_tables(plan: Plan) -> str:
+    """Write runs, tables and figure next to the runs; return the markdown."""
+    runs = run_table(plan)
+    if runs.empty:
+        raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")
+    contenders, ratios = contender_table(runs), ratio_table(runs)
+    name = f"table{'-quick' if plan.is_quick else ''}-{plan.label}"
+    text = markdown(ratios, contenders)
+    write_text(plan.out / f"{name}.md", text)
+    write_text(plan.out / f"{name}-runs.csv", runs.to_csv(index=False))
+    write_text(plan.out / f"{name}.csv", ratios.to_csv(index=False))
+    if len(ratios):
+        save(ratio_figure(ratios), plan.out / name)
+    return text
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run a command."""
+    given = parser().parse_args(words)
+    plan, say = plan_of(given), partial(print, flush=True)
+    for variable in THREAD_VARIABLES:
+        os.environ.setdefault(variable, "1")
+    if given.command == "families":
+        for family in available_families(plan, say):
+            say(f"{family.name}: T = {family.num_rounds}; {', '.join(family.contenders)}")
+        return
+    if given.command == "run":
+        run(plan, given.processes, say)
+    say(write_tables(plan))
+
+
+if __name__ == "__main__":
+    main()
