@@ -4,8 +4,9 @@
 
 Converts results/*/provenance.json and benchmarks/*.json, by default below the repository. Keys and
 a few labels are renamed, and the fit of agents is named. No rows.csv is touched, and every number
-of a converted file is compared with the original before it is written. Files that are already
-converted stay unchanged, so the script can be run again.
+of a converted file is compared with the original before it is written. The ratios of `gfucb bench`,
+once a file benchmarks/NAME.json, become run directories benchmarks/NAME/MEASUREMENT. Files that are
+already converted stay unchanged, so the script can be run again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from gfucb.core.files import atomic_write
+from gfucb.runs.benchmark_results import Ratio
+from gfucb.runs.text_files import csv_text, parse_csv, read_json, write_json, write_text
 
 ROOT = Path(__file__).parents[1]
 
@@ -137,6 +140,36 @@ def migrate(path: Path, convert: Callable[[dict[str, Any]], dict[str, Any]]) -> 
     return True
 
 
+def migrate_ratios(path: Path) -> bool:
+    """Convert a file of ratios to run directories and remove it; whether it was such a file."""
+    content = read_json(path)
+    if not content.keys() >= {"ratios", "provenance"}:
+        return False
+    provenance = dict(content["provenance"])
+    shared = {name: provenance.pop(name) for name in ("sizes", "clock", "images")}
+    measured = provenance.pop("measured")
+    device = "cpu" if shared["clock"].startswith("CPU") else "cuda"
+    times = {"started": measured, "finished": measured, "cpu_seconds": None, "restored": True}
+    by_measurement: dict[str, list[Ratio]] = {}
+    for record in content["ratios"]:
+        fields = {name: value for name, value in record.items() if name not in ("value", "holds")}
+        by_measurement.setdefault(record["name"].split(",")[0], []).append(Ratio(**fields))
+    for name, ratios in by_measurement.items():
+        text = csv_text([ratio.row() for ratio in ratios])
+        if [Ratio.from_row(row) for row in parse_csv(text)] != ratios:
+            raise SystemExit(f"{path}: the conversion would change a number; nothing was removed")
+        directory = path.with_suffix("") / name
+        directory.mkdir(parents=True)
+        write_text(directory / "rows.csv", text)
+        write_json(directory / "provenance.json", provenance | times)
+        # Last: a directory with a config is a run.
+        settings = {"measurement": name, "sizes": shared["sizes"], "device": device}
+        settings |= {"clock": shared["clock"], "images": shared["images"], "quick": False}
+        write_json(directory / "config.json", settings)
+    path.unlink()
+    return True
+
+
 CONVERSIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "results/*/provenance.json": convert_record,
     "benchmarks/*.json": convert_benchmark,
@@ -149,6 +182,9 @@ def main(directories: list[str]) -> None:
         for pattern, convert in CONVERSIONS.items():
             for path in sorted(root.glob(pattern)):
                 print("converted" if migrate(path, convert) else "unchanged", path)
+        for path in sorted(root.glob("benchmarks/*.json")):
+            if migrate_ratios(path):
+                print("converted", path.with_suffix(""))
 
 
 if __name__ == "__main__":

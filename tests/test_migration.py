@@ -1,5 +1,6 @@
 """Committed results: the rows of earlier versions, and the script that converts records."""
 
+import dataclasses
 import hashlib
 import importlib.util
 import json
@@ -7,6 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+from gfucb.runs import store
+from gfucb.runs.benchmark_results import Ratio
+from gfucb.runs.summary import find_runs
 
 ROOT = Path(__file__).parents[1]
 
@@ -84,7 +89,7 @@ def test_records_are_converted_once_and_rows_are_not_touched(script, tmp_path, c
 
 def test_benchmarks_are_converted(script, tmp_path):
     (tmp_path / "benchmarks").mkdir()
-    path = tmp_path / "benchmarks" / "cpu.json"
+    path = tmp_path / "benchmarks" / "speed.json"
     old = {"sizes": {"fleet_copies": 20}, "ratios": [{"name": "fleet", "sizes": {"copies": 4}}]}
     path.write_text(json.dumps(old, indent=1) + "\n")
     script.main([str(tmp_path)])
@@ -92,6 +97,32 @@ def test_benchmarks_are_converted(script, tmp_path):
         "sizes": {"batched_replicas": 20},
         "ratios": [{"name": "batched", "sizes": {"replicas": 4}}],
     }
+
+
+def test_a_file_of_ratios_becomes_run_directories(script, tmp_path, capsys):
+    (tmp_path / "benchmarks").mkdir()
+    path = tmp_path / "benchmarks" / "cpu.json"
+    ratios = [
+        Ratio("growth", "late", "early", 0.1 + 0.2, 1 / 3, target=1.5, sizes={"tasks": 10}),
+        Ratio("growth, between fits", "late", "early", 1.0, 2.0),
+        Ratio("tasks, memory", "many", "few", 3.0, 4.0, "bytes"),
+    ]
+    provenance = {"commit": "9a86", "clock": "CPU time of the process", "images": "MNIST"}
+    provenance |= {"measured": "2026-11-15T21:32:21+00:00", "sizes": {"num_tasks": 10}}
+    records = [
+        {"name": r.name, "value": r.value, "holds": r.holds} | dataclasses.asdict(r) for r in ratios
+    ]
+    path.write_text(json.dumps({"provenance": provenance, "ratios": records}, indent=2))
+    script.main([str(tmp_path)])
+    script.main([str(tmp_path)])  # the second call finds nothing
+    assert capsys.readouterr().out.splitlines()[1:] == [f"converted {path.with_suffix('')}"]
+    assert not path.exists()
+    growth, tasks = find_runs(tmp_path)
+    assert [Ratio.from_row(row) for row in store.read_rows(growth)] == ratios[:2]
+    assert [Ratio.from_row(row) for row in store.read_rows(tasks)] == ratios[2:]
+    assert store.read_provenance(growth)["commit"] == "9a86" and store.is_finished(growth)
+    config = store.read_config(tasks)
+    assert config["measurement"] == "tasks" and config["sizes"] == {"num_tasks": 10}
 
 
 def test_a_conversion_that_would_change_a_number_writes_nothing(script, tmp_path):

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,11 +6,13 @@ import torch
 
 import gfucb
 from gfucb.cli.main import main
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.runs import benchmarks as bench
-from gfucb.runs import play
+from gfucb.runs import load_rows, play, store
 from gfucb.runs.benchmark_results import QUICK_SIZES, BenchSizes, Ratio, Setting
+from gfucb.runs.summary import find_runs
+from gfucb.runs.text_files import csv_text, parse_csv
 
 TINY = replace(
     QUICK_SIZES, num_tasks=2, num_actions=2, stored_images=6, many_tasks=4, task_rounds=2
@@ -25,7 +26,14 @@ def test_a_ratio_is_held_against_its_target_in_the_direction_of_its_bound():
     flat = replace(fast, bound="at most")
     assert flat.holds and replace(flat, above=2.9).holds and not replace(flat, above=3.1).holds
     assert replace(fast, target=None).holds is None
-    assert fast.record()["holds"] is True and fast.record()["value"] == 1.5
+    assert fast.row()["holds"] == "True" and fast.row()["value"] == 1.5
+
+
+@pytest.mark.parametrize("target", [None, 1.5])
+def test_a_ratio_is_read_back_from_its_row(target):
+    ratio = Ratio("a, b", "x", "y", 1 / 3, 1e-9, "bytes", target, "at most", {"tasks": 3}, "r")
+    (row,) = parse_csv(csv_text([ratio.row()]))
+    assert Ratio.from_row(row) == ratio
 
 
 class FakeClock:
@@ -106,27 +114,48 @@ def test_the_memory_of_an_agent_is_what_the_formula_says():
 
 
 @pytest.mark.slow
-def test_the_command_prints_the_table_and_writes_figures_with_provenance(
+def test_the_command_stores_each_measurement_in_a_run_directory(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("GFUCB_DATA_DIR", raising=False)
+    small = ["--num-tasks", "2", "--num-actions", "2", "--task-rounds", "2", "--many-tasks", "4"]
+    words = ["bench", "--quick", *small, "--late-rounds", "5", "5", "--out", str(tmp_path)]
+    main(words)
+    printed = capsys.readouterr().out
+    found = [(path.name, row) for path in find_runs(tmp_path) for row in store.read_rows(path)]
+    assert {name for name, _ in found} == set(bench.MEASURES)
+    assert len({row["name"] for _, row in found}) == len(found)
+    for name, row in found:
+        ratio = Ratio.from_row(row)
+        assert row["name"].split(",")[0] == name and row["name"].split()[0] in printed
+        assert ratio.above > 0 and ratio.below > 0
+        assert float(row["value"]) == ratio.value
+        assert ratio.target is None and row["holds"] == ""  # tiny problems say nothing
+    for name in bench.MEASURES:
+        provenance = store.read_provenance(tmp_path / name)
+        assert provenance["threads"] == 1 and provenance["finished"]
+        assert provenance["device"] and provenance["versions"]["torch"] == torch.__version__
+        config = store.read_config(tmp_path / name)
+        assert config["sizes"]["num_tasks"] == 2 and config["images"] == "random bytes"
+
+
+def take_nothing(setting):
+    raise AssertionError("a finished measurement is not taken again")
+
+
+def test_finished_measurements_are_not_repeated_and_others_are_refused(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.delenv("GFUCB_DATA_DIR", raising=False)
-    path = tmp_path / "bench.json"
-    small = ["--num-tasks", "2", "--num-actions", "2", "--task-rounds", "2", "--many-tasks", "4"]
-    main(["bench", "--quick", *small, "--late-rounds", "5", "5", "--json", str(path)])
-    printed = capsys.readouterr().out
-    content = json.loads(path.read_text())
-    names = [ratio["name"] for ratio in content["ratios"]]
-    assert len(names) == len(set(names))
-    assert {"decision", "growth", "tasks", "subset", "catalogue", "batched"} <= set(names)
-    for ratio in content["ratios"]:
-        assert ratio["name"].split()[0] in printed
-        assert ratio["above"] > 0 and ratio["below"] > 0
-        assert ratio["value"] == ratio["above"] / ratio["below"]
-        assert ratio["holds"] is None  # tiny problems say nothing
-    provenance = content["provenance"]
-    assert provenance["threads"] == torch.get_num_threads() == 1
-    assert provenance["device"] and provenance["versions"]["torch"] == torch.__version__
-    assert provenance["sizes"]["num_tasks"] == 2 and provenance["images"] == "random bytes"
+    small = ["--num-tasks", "2", "--num-actions", "2", "--catalogue-tasks", "3"]
+    words = ["bench", "--quick", *small, "--only", "catalogue", "--out", str(tmp_path)]
+    main(words)
+    first = capsys.readouterr().out
+    monkeypatch.setattr(bench, "MEASURES", {**bench.MEASURES, "catalogue": take_nothing})
+    main(words)
+    assert f"measured catalogue\n{capsys.readouterr().out}" == first
+    with pytest.raises(SystemExit):
+        main([*words, "--num-tasks", "3"])
+    assert "sizes.num_tasks = 2, not 3" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(RunDirectoryError, match="no run of an agent"):
+        load_rows(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +166,13 @@ def test_the_command_prints_the_table_and_writes_figures_with_provenance(
         (["--num-tasks", "0"], "num_tasks must be at least 1"),
         (["--early-rounds", "5", "3"], "early_rounds must be (first, last)"),
         (["--literal-iterations", "1"], "between 2 and 200"),
-        (["--json", "nowhere/bench.json"], "there is no directory nowhere"),
         (["--preset", "demo"], "Unrecognized options: --preset"),
     ],
 )
 def test_mistakes_get_a_sentence(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
-        main(["bench", "--quick", *words])
+        main(["bench", "--quick", "--out", "bench", *words])
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -156,36 +184,41 @@ def test_sizes_are_checked_before_anything_is_measured():
 
 
 ROOT = Path(__file__).parents[2]
-COMMITTED = sorted((ROOT / "benchmarks").glob("*pu.json"))
+COMMITTED = [path for name in ("cpu", "gpu") for path in find_runs(ROOT / "benchmarks" / name)]
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_the_documents_quote_the_committed_figures(path):
     documents = "".join(document.read_text() for document in (ROOT / "docs").rglob("*.md"))
-    for ratio in json.loads(path.read_text())["ratios"]:
-        value = ratio["value"]
+    for row in store.read_rows(path):
+        value = Ratio.from_row(row).value
         shown = f"{value:.3g}" if value < 1000 else f"{value:.0f}"
-        assert f"| {ratio['name']} | {shown} |" in documents
+        assert f"| {row['name']} | {shown} |" in documents
 
 
 def test_the_committed_figures_are_of_committed_code_at_full_size():
-    assert COMMITTED
+    assert {path.name for path in COMMITTED} == set(bench.MEASURES)
     for path in COMMITTED:
-        provenance = json.loads(path.read_text())["provenance"]
-        assert not provenance["uncommitted_changes"] and provenance["images"] == "MNIST"
-        sizes = BenchSizes(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in provenance["sizes"].items()
-            }
-        )
-        assert (
-            replace(sizes, batched_replicas=None, batched_rounds=None, batched_alone=2)
-            == BenchSizes()
-        )
+        assert not store.read_provenance(path)["uncommitted_changes"]
+        config = store.read_config(path)
+        assert config["images"] == "MNIST" and not config["quick"]
+        sizes = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in config["sizes"].items()
+        }
+        own = BenchSizes(**sizes)
+        free = {"batched_replicas": None, "batched_rounds": None, "batched_alone": 2}
+        assert replace(own, **free) == BenchSizes()
+
+
+def test_a_committed_measurement_is_accepted_as_it_is(tmp_path):
+    for path in COMMITTED:
+        config = store.read_config(path)
+        if path.parent.name == "cpu":  # the other needs a GPU to be built
+            setting = Setting(BenchSizes(), config["device"], data_dir="files of MNIST")
+            assert bench.bench_job(path.name, setting).directory(path.parent).is_finished()
 
 
 def test_the_committed_batch_on_a_gpu_has_the_sizes_of_the_claim():
-    content = json.loads((ROOT / "benchmarks" / "gpu.json").read_text())
-    (batched,) = (ratio for ratio in content["ratios"] if ratio["name"] == "batched")
-    assert batched["sizes"] == {"replicas": 20, "tasks": 10, "rounds": 600}
+    (row,) = store.read_rows(ROOT / "benchmarks" / "gpu" / "batched")
+    assert Ratio.from_row(row).sizes == {"replicas": 20, "tasks": 10, "rounds": 600}

@@ -18,7 +18,7 @@ try:
     from gfucb.cli.runs import CompareCommand, ReportCommand, RunCommand
     from gfucb.cli.theory import AuditCommand, TheoryCommand
     from gfucb.cli.tools import BenchCommand, FetchCommand, PresetsCommand
-    from gfucb.runs.benchmark_results import QUICK_SIZES
+    from gfucb.runs.benchmark_results import QUICK_SIZES, BenchSizes
 except ModuleNotFoundError as error:
     raise SystemExit(
         f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
@@ -78,8 +78,8 @@ DEFAULTS: dict[str, Callable[[list[str]], Command]] = {
     "page": lambda words: PageCommand(),
     "theory": lambda words: TheoryCommand(),
     "audit": lambda words: AuditCommand(tyro.MISSING),
-    "bench": lambda words: (
-        BenchCommand(sizes=QUICK_SIZES) if "--quick" in words else BenchCommand()
+    "bench": lambda words: BenchCommand(
+        tyro.MISSING, sizes=QUICK_SIZES if "--quick" in words else BenchSizes()
     ),
     "fetch-mnist": lambda words: FetchCommand(tyro.MISSING),
     "presets": lambda words: PresetsCommand(),

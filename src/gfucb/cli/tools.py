@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import tyro
 from rich.console import Console
 
-from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import Described, bench_table, entries_table, presets_table
 from gfucb.environments import fetch_mnist
 from gfucb.environments.images import DATA_DIR_VARIABLE
 from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
-from gfucb.runs.benchmarks import MEASURES, measure
+from gfucb.runs.benchmarks import MEASURES, bench_job
+from gfucb.runs.jobs import Progress, run_all
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, AgentEntry, Kind
-from gfucb.runs.text_files import write_json
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,12 @@ class BenchCommand:
     tasks: the time per task with many tasks over that with few. subset: decisions for a few of
     many tasks over decisions for a few of few. catalogue: items that all tasks share over one copy
     per task. batched: runs in a batch over runs one after another. On a CPU one thread is
-    used, and seconds are CPU seconds. Takes some minutes.
+    used, and seconds are CPU seconds. Takes some minutes. The directory gets a run directory for
+    each measurement. A repeated command takes only the measurements that are missing.
     """
 
+    out: Path
+    """Directory for the measurements, OUT/MEASUREMENT. Finished ones are not repeated."""
     only: tuple[str, ...] = tuple(MEASURES)
     """Which measurements to take."""
     sizes: Annotated[BenchSizes, tyro.conf.arg(name="")] = field(default_factory=BenchSizes)
@@ -44,24 +45,20 @@ class BenchCommand:
     files, random images of the same size."""
     quick: bool = False
     """Tiny problems that take seconds. They test the code; ratios are not compared with targets."""
-    json: Path | None = None
-    """Also write the ratios, with versions, commit and device, to this file."""
+    processes: int = 1
+    """Number of measurements at a time. They share caches and memory, so report results of 1."""
 
     def __call__(self, console: Console) -> None:
-        """Measure, print the table."""
-        require_parent(self.json)
-        torch.set_num_threads(1)
+        """Measure what is missing, print the table."""
         data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
         setting = Setting(self.sizes, self.device, data_dir)
-        provenance = setting.describe()  # of the code that is measured, not of later edits
-        ratios: list[Ratio] = []
-        for name, take in [(name, measure(name)) for name in self.only]:
-            console.print(f"measuring {name}", highlight=False)
-            ratios += [replace(r, target=None) if self.quick else r for r in take(setting)]
-        console.print(bench_table(ratios))
-        if self.json is not None:
-            content = {"provenance": provenance, "ratios": [ratio.record() for ratio in ratios]}
-            write_json(self.json, content)
+        jobs = [bench_job(name, setting, quick=self.quick) for name in dict.fromkeys(self.only)]
+        progress = Progress(lambda job: console.print(f"measured {job.name}", highlight=False))
+        rows = run_all(
+            jobs, self.out, processes=self.processes, device=self.device, progress=progress
+        )
+        console.print(bench_table([Ratio.from_row(row) for own in rows.values() for row in own]))
+        console.print(f"rows: {self.out / 'MEASUREMENT' / 'rows.csv'}", highlight=False)
 
 
 @dataclass(frozen=True)

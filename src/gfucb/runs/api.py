@@ -18,10 +18,10 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Row
 from gfucb.runs.build_run import agent_run
-from gfucb.runs.jobs import Job, run_jobs
+from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
@@ -205,12 +205,7 @@ def _on_disk(
     jobs: Mapping[RunKey, Job], out: Path, processes: int
 ) -> tuple[pd.DataFrame, pd.Series]:
     """The same from run directories below `out`, where missing runs are computed first."""
-    locked = run_jobs(list(jobs.values()), out, processes=processes)
-    if locked:
-        raise RunDirectoryError(
-            f"another process is writing {locked[0].name} in {out}; repeat the call when it has "
-            "ended"
-        )
+    run_all(list(jobs.values()), out, processes=processes)
     rows = load_rows(out)
     keys = set(jobs)
     is_wanted = [key in keys for key in zip(rows["agent"], rows["seed"], strict=True)]

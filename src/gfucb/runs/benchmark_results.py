@@ -7,6 +7,7 @@ GPU it is the wall clock, read after the device has finished.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -17,10 +18,10 @@ import torch
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.records import Row
 from gfucb.environments import load_mnist
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.environments.images import LabelledImages
-from gfucb.runs.provenance import current_provenance, timestamp
 
 # The paper's fine-tuning, section 6.2: iterations over all the data for one tuple of actions.
 LITERAL_ITERATIONS = 200
@@ -130,9 +131,20 @@ class Ratio:
             return None
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
 
-    def record(self) -> dict[str, Any]:
-        """The fields for JSON, with value and verdict."""
-        return {"name": self.name, "value": self.value, "holds": self.holds} | asdict(self)
+    def row(self) -> Row:
+        """A row of rows.csv: the fields, value and verdict; sizes as JSON."""
+        holds = "" if self.holds is None else str(self.holds)
+        fields: dict[str, Any] = {"name": self.name, "value": self.value, "holds": holds}
+        fields |= asdict(self) | {"sizes": json.dumps(dict(self.sizes))}
+        return {name: "" if value is None else value for name, value in fields.items()}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, str]) -> Ratio:
+        """The ratio of a row that was read from rows.csv."""
+        fields: dict[str, Any] = {k: v for k, v in row.items() if k not in ("value", "holds")}
+        numbers = {"above": float(row["above"]), "below": float(row["below"])}
+        target = float(row["target"]) if row["target"] else None
+        return cls(**(fields | numbers | {"target": target, "sizes": json.loads(row["sizes"])}))
 
 
 @dataclass(frozen=True)
@@ -180,11 +192,11 @@ class Setting:
         work()
         return self.now() - started
 
-    def describe(self) -> dict[str, Any]:
-        """Provenance: versions, commit, device, threads, clock, data, sizes."""
-        return current_provenance(self.device) | {
+    def settings(self) -> dict[str, Any]:
+        """What config.json records: sizes, device, clock and data."""
+        return {
+            "sizes": self.sizes,
+            "device": self.device,
             "clock": "wall" if self.is_gpu else "CPU time of the process",
             "images": "random bytes" if self.data_dir is None else "MNIST",
-            "measured": timestamp(),
-            "sizes": asdict(self.sizes),
         }

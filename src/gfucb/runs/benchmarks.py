@@ -1,9 +1,13 @@
-"""Benchmarks: ratios of times and sizes, both sides of each measured in one process."""
+"""Benchmarks: ratios of times and sizes, both sides of each measured in one process.
+
+Each measurement is a job, so its rows are stored in a run directory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from statistics import mean, median
 
 import torch
@@ -22,7 +26,9 @@ from gfucb.exploration import FineTuning
 from gfucb.models import NeuralClass
 from gfucb.models.nn.networks import paper_network
 from gfucb.runs.benchmark_results import IMAGE_SHAPE, LITERAL_ITERATIONS, Ratio, Setting
+from gfucb.runs.jobs import Job
 from gfucb.runs.loop import play, play_batched
+from gfucb.runs.stored_settings import default_settings, plain_settings
 
 
 def decision(setting: Setting) -> list[Ratio]:
@@ -238,9 +244,24 @@ MEASURES: Mapping[str, Measure] = {
 SHORT_FIT = VariableProjection(steps=2)
 
 
-def measure(name: str) -> Measure:
-    """The measurement of that name; an unknown name raises an error that lists all."""
-    return lookup(MEASURES, name, "measurement")
+def bench_job(name: str, setting: Setting, *, quick: bool = False) -> Job:
+    """The measurement of that name as a job; an unknown name raises an error that lists all.
+
+    With `quick` the ratios have no targets.
+    """
+    take = lookup(MEASURES, name, "measurement")
+    settings = {"measurement": name, **setting.settings(), "quick": quick}
+    return Job(
+        name,
+        partial(_measured_rows, take, setting, quick),
+        settings=plain_settings(settings),
+        defaults=default_settings(settings),
+    )
+
+
+def _measured_rows(take: Measure, setting: Setting, quick: bool) -> list[Row]:
+    ratios = take(setting)
+    return [(replace(ratio, target=None) if quick else ratio).row() for ratio in ratios]
 
 
 def _fill(agent: GFUCB, images: Tensor, samples: int) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.core.errors import InvalidInputError
 from gfucb.runs.build_run import require_same_kind
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
-from gfucb.runs.jobs import Progress, run_jobs
+from gfucb.runs.jobs import Progress, run_all
 from gfucb.runs.metrics import Metric
 from gfucb.runs.single import final_result, run_job_of
 
@@ -70,12 +70,7 @@ def run_comparison(
         lambda job: listener.run_ended(configs[job.name], *final_result(out / job.name)),
         lambda: listener.rounds_written(sum(_rounds_on_disk(out / name) for name in configs)),
     )
-    locked = run_jobs(jobs, out, processes=processes, progress=progress)
-    if locked:
-        raise RunDirectoryError(
-            f"another process is writing {len(locked)} of the runs in {out}, for example "
-            f"{locked[0].name}; when it has ended, run the same command again"
-        )
+    run_all(jobs, out, processes=processes, progress=progress)
 
 
 def _rounds_on_disk(directory: Path) -> int:

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.core.records import Row
 from gfucb.runs.pool import POLL_SECONDS, one_thread, run_in_processes
-from gfucb.runs.store import RunDirectory, RunLockedError
+from gfucb.runs.store import RunDirectory, RunLockedError, read_rows
 from gfucb.runs.work import ComputedRows, Work
 
 
@@ -88,6 +88,28 @@ def run_jobs(
         else:
             locked.append(job)
     return locked
+
+
+def run_all(
+    jobs: Sequence[Job],
+    parent: Path,
+    *,
+    processes: int = 1,
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> dict[str, list[dict[str, str]]]:
+    """Compute what is missing, see `run_jobs`; return the rows of each job by its name.
+
+    Raises:
+        RunDirectoryError: another process is computing one of the jobs.
+    """
+    locked = run_jobs(jobs, parent, processes=processes, device=device, progress=progress)
+    if locked:
+        raise RunDirectoryError(
+            f"another process is writing {len(locked)} of the runs in {parent}, for example "
+            f"{locked[0].name}; when it has ended, repeat this command"
+        )
+    return {job.name: read_rows(parent / job.name) for job in jobs}
 
 
 def run_job(

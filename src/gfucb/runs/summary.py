@@ -43,6 +43,11 @@ def load_rows(directory: Path) -> pd.DataFrame:
     for path in find_runs(directory):
         if read_provenance(path).get("finished"):
             config = read_config(path)
+            if "environment" not in config:
+                raise RunDirectoryError(
+                    f"{path} holds no run of an agent, so it has no part in a comparison; choose a "
+                    "directory that `gfucb compare` or `gfucb run` wrote"
+                )
             problem = _problem(config)
             if problem != (shared := shared or problem):
                 raise RunDirectoryError(
