@@ -6,25 +6,33 @@ The problem is the one that package was timed on: random MDPs with S = 10, A = 3
 features, 120 episodes (64 episodes per CPU-second up to 60, 29 up to 120, on another machine).
 `ScoolLoop` stands in for that package: the same computation in the same order, after every episode
 one pass over all transitions so far for every stage, and for each of them one product with the
-inverse matrix for every next action. A larger bonus makes our agent plan more often.
+inverse matrix for every next action. A larger bonus makes our agent plan more often. Each run is
+stored in `runs/lsvi_speed`; a repeated command computes the missing ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 import gfucb
+from gfucb.core.records import Row
 from gfucb.environments import TabularMDPs, tabular_mdps
+from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.loop import play
-from gfucb.runs.provenance import current_provenance
-from gfucb.runs.text_files import json_text, write_json
+from gfucb.runs.store import distinct_provenance
+from gfucb.runs.text_files import json_text, with_numbers, write_json
 
+RUNS = Path(__file__).parents[1] / "runs" / "lsvi_speed"
 STATES, ACTIONS, HORIZON, BONUS = 10, 3, 5, 1.0
+SEEDS = range(3)
 
 
 class ScoolLoop:
@@ -102,37 +110,64 @@ def time_ours(environment: TabularMDPs, episodes: int, growth: float) -> tuple[f
     return time.process_time() - begin, float(rows[-1]["cumulative_regret"]) / episodes
 
 
+METHODS: dict[str, Callable[[TabularMDPs, int], tuple[float, float]]] = {
+    "rlberry-scool's loop, re-implemented": time_theirs,
+    "gfucb.episodic.LSVIUCB": partial(time_ours, growth=2.0),
+    "gfucb.episodic.LSVIUCB, replanned in every episode": partial(time_ours, growth=1.0),
+}
+
+
+def measured(method: str, seed: int, episodes: int) -> list[Row]:
+    """Seconds and regret of one method in one environment."""
+    environment = random_environment(seed)
+    METHODS[method](environment, 5)  # warm up
+    seconds, regret = METHODS[method](environment, episodes)
+    return [{"method": method, "seed": seed, "seconds": seconds, "mean_regret": regret}]
+
+
+def jobs(episodes: int) -> list[Job]:
+    """One job for each method and environment."""
+    return [
+        Job(
+            f"method={index}/seed={seed}",
+            partial(measured, method, seed, episodes),
+            settings={"method": method, "seed": seed, "episodes": episodes},
+        )
+        for index, method in enumerate(METHODS)
+        for seed in SEEDS
+    ]
+
+
+def summary(rows: Iterable[Mapping[str, str]], episodes: int) -> dict[str, dict[str, float]]:
+    """Episodes per CPU-second and mean regret of each method."""
+    found: dict[str, dict[str, float]] = {}
+    table = [with_numbers(row) for row in rows]
+    for method in METHODS:
+        own = [row for row in table if row["method"] == method]
+        seconds = sum(float(row["seconds"]) for row in own)
+        found[method] = {
+            "episodes_per_cpu_second": len(own) * episodes / seconds,
+            "mean_regret": sum(float(row["mean_regret"]) for row in own) / len(own),
+        }
+    return found
+
+
 def main() -> None:
-    """Time both in one run and write what came out."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Time all methods and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--episodes", type=int, default=120)
+    parser.add_argument("--out", type=Path, default=RUNS, help="directory of the runs")
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    environments = [random_environment(seed) for seed in range(3)]
-    time_ours(environments[0], 5, 2.0)  # warm up
-    results = {
-        "rlberry-scool's loop, re-implemented": [
-            time_theirs(w, options.episodes) for w in environments
-        ],
-        "gfucb.episodic.LSVIUCB": [time_ours(w, options.episodes, 2.0) for w in environments],
-        "gfucb.episodic.LSVIUCB, replanned in every episode": [
-            time_ours(w, options.episodes, 1.0) for w in environments
-        ],
-    }
-    table = {
-        name: {
-            "episodes_per_cpu_second": len(runs) * options.episodes / sum(s for s, _ in runs),
-            "mean_regret": sum(r for _, r in runs) / len(runs),
-        }
-        for name, runs in results.items()
-    }
+    computed = run_all(jobs(options.episodes), options.out, processes=options.processes)
+    table = summary(itertools.chain(*computed.values()), options.episodes)
     speeds = [line["episodes_per_cpu_second"] for line in table.values()]
     content = {
         "problem": {"S": STATES, "A": ACTIONS, "H": HORIZON, "episodes": options.episodes},
         "results": table,
         "times_as_fast": speeds[1] / speeds[0],
-        "provenance": current_provenance(),
+        "provenance": distinct_provenance(options.out / name for name in computed),
     }
     print(json_text(content), end="")
     if options.json:

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig
+from gfucb.runs.jobs import Job, Progress, run_all
 from gfucb.runs.provenance import current_provenance
-from gfucb.runs.single import run_to_end
-from gfucb.runs.store import RunDirectory, read_provenance, read_rows
+from gfucb.runs.single import final_result, run_job_of
+from gfucb.runs.store import read_provenance
 from gfucb.runs.summary import half_width, interval
 from gfucb.runs.text_files import read_json, write_json, write_text
 
@@ -99,28 +99,21 @@ class Trial:
         changes: dict[str, Any] = {scale: self.value} if scale else {}
         return BanditAgentConfig(name=self.method, **changes)
 
+    def job(self, seed: int) -> Job:
+        """The run on a seed."""
+        name = f"{self.setting.name}/{self.method}/{self.value}/seed={seed}"
+        return run_job_of(self.setting.config(self.agent, seed), name)
+
     def directory(self, seed: int) -> Path:
         """The directory of the run on a seed."""
-        return RUNS / self.setting.name / self.method / f"{self.value}" / f"seed={seed}"
-
-    def is_done(self, seed: int) -> bool:
-        """Whether the run on a seed is finished."""
-        config = self.setting.config(self.agent, seed)
-        return RunDirectory(self.directory(seed), dataclasses.asdict(config)).is_finished()
-
-    def play(self, seed: int) -> None:
-        """Run it on a seed, unless that run is finished."""
-        if not self.is_done(seed):
-            config = self.setting.config(self.agent, seed)
-            regret = run_to_end(config, self.directory(seed), None)
-            print(self.setting.name, self.method, self.value, seed, f"{regret:.2f}", flush=True)
+        return RUNS / self.job(seed).name
 
     def regrets(self, seeds: range) -> dict[int, float]:
         """Cumulative regret of a task at the end, by seed, of the runs that are finished."""
         return {
-            seed: float(read_rows(self.directory(seed))[-1]["cumulative_regret"])
+            seed: final_result(self.directory(seed))[1]
             for seed in seeds
-            if self.is_done(seed)
+            if self.job(seed).directory(RUNS).is_finished()
         }
 
 
@@ -144,19 +137,28 @@ def tuned(setting: Setting, method: str, num_seeds: int) -> tuple[Trial | None, 
     return best, {f"{t.value}": mean for t, mean in zip(trials, means, strict=True)}
 
 
-def work(
+def phases(
     setting: Setting, methods: list[str], tuning_seeds: int, report_seeds: int
-) -> Iterator[tuple[Trial, int]]:
-    """The runs to make, ordered so that methods have equally many seeds when time runs out."""
+) -> Iterator[list[Job]]:
+    """The runs of one seed after another, so that all methods have equally many seeds.
+
+    The runs of a phase do not depend on each other. The report seeds need the tuning seeds.
+    """
     for seed in range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning_seeds):
-        for method in methods:
-            for value in values_of(method) if SCALE_OF[method] else ():
-                yield Trial(setting, method, value), seed
+        yield [
+            Trial(setting, method, value).job(seed)
+            for method in methods
+            if SCALE_OF[method]
+            for value in values_of(method)
+        ]
     for seed in range(report_seeds):
-        for method in methods:
-            best, _ = tuned(setting, method, tuning_seeds)
-            if best is not None:
-                yield best, seed
+        best = [tuned(setting, method, tuning_seeds)[0] for method in methods]
+        yield [trial.job(seed) for trial in best if trial is not None]
+
+
+def show(job: Job) -> None:
+    """Print the regret of a finished run."""
+    print(job.name, f"{final_result(RUNS / job.name)[1]:.2f}", flush=True)
 
 
 def results(setting: Setting, tuning_seeds: int, report_seeds: int) -> dict[str, Any]:
@@ -293,7 +295,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tuning-seeds", type=int, default=2)
     parser.add_argument("--report-seeds", type=int, default=8)
-    parser.add_argument("--budget-minutes", type=float, default=25.0)
+    parser.add_argument(
+        "--budget-minutes", type=float, default=25.0, help="no seed is started after this time"
+    )
+    parser.add_argument("--processes", type=int, default=1, help="runs at a time")
     names = [setting.name for setting in SETTINGS]
     parser.add_argument("--settings", nargs="+", default=names[:1], choices=names)
     parser.add_argument("--methods", nargs="+", default=list(SCALE_OF), choices=list(SCALE_OF))
@@ -304,13 +309,12 @@ def main() -> None:
     if given.page_only:
         write_page()
         return
-    torch.set_num_threads(1)
     stop_at = time.monotonic() + 60 * given.budget_minutes
     for setting in (s for s in SETTINGS if s.name in given.settings):
-        for trial, seed in work(setting, given.methods, given.tuning_seeds, given.report_seeds):
+        for jobs in phases(setting, given.methods, given.tuning_seeds, given.report_seeds):
             if time.monotonic() > stop_at:
                 break
-            trial.play(seed)
+            run_all(jobs, RUNS, processes=given.processes, progress=Progress(show))
     write(given.tuning_seeds, given.report_seeds)
 
 

@@ -11,7 +11,6 @@ setting was tuned on these seeds: tuning used seeds from 2000 on. For MNIST see
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +25,9 @@ from gfucb.runs import ImageBanditConfig
 from gfucb.runs.loop import play
 from gfucb.runs.pool import run_in_processes
 from gfucb.runs.provenance import current_provenance
+from gfucb.runs.row_writer import RowWriter
 from gfucb.runs.sources import AgentLike, agent_sources, environment_source
-from gfucb.runs.text_files import read_json, write_json
+from gfucb.runs.text_files import read_csv, read_json, write_json
 
 HERE = Path(__file__).parent
 ROWS, PROVENANCE = HERE / "regret.csv", HERE / "regret.json"
@@ -85,12 +85,12 @@ def main() -> None:
         if chosen.rows == ROWS:
             known = read_json(PROVENANCE) if PROVENANCE.exists() else {}
             write_json(PROVENANCE, known | {chosen.what: current_provenance()})
-    print_tables(read(chosen.rows))
+    print_tables(read_csv(chosen.rows))
 
 
 def run_missing(seeds: Sequence[int], rows: Path, processes: int) -> None:
     """Run every agent at every size on every seed, and append a line for each run."""
-    done = {tuple(row[field] for field in FIELDS[:5]) for row in read(rows)}
+    done = {tuple(row[field] for field in FIELDS[:5]) for row in read_csv(rows)}
     runs = [
         Run(agent, num_tasks, num_rounds, seed)
         for seed in seeds
@@ -99,8 +99,9 @@ def run_missing(seeds: Sequence[int], rows: Path, processes: int) -> None:
         if agent != INDEPENDENT or num_tasks == 10
     ]
     missing = [run for run in runs if run.key not in done]
-    for run, (regret, seconds) in run_in_processes(regret_of, missing, processes):
-        write(rows, [[*run.key, regret, seconds]])
+    with RowWriter(rows) as writer:
+        for run, (regret, seconds) in run_in_processes(regret_of, missing, processes):
+            writer.write(dict(zip(FIELDS, (*run.key, regret, seconds), strict=True)))
 
 
 def regret_of(run: Run) -> tuple[float, float]:
@@ -117,24 +118,6 @@ def regret_of(run: Run) -> tuple[float, float]:
     )
     *_, last = rows
     return float(last["cumulative_regret"]), time.perf_counter() - start
-
-
-def read(rows: Path) -> list[dict[str, str]]:
-    """The lines of a file; none if there is no file."""
-    if not rows.exists():
-        return []
-    with rows.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def write(rows: Path, lines: list[list[object]]) -> None:
-    """Append lines; a new file gets a header."""
-    is_new = not rows.exists()
-    with rows.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if is_new:
-            writer.writerow(FIELDS)
-        writer.writerows(lines)
 
 
 def print_tables(rows: list[dict[str, str]]) -> None:

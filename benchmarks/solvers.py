@@ -7,7 +7,8 @@ for the candidates of new rounds. Reported over all candidates: the rank correla
 with the absolute error of the fit; the mean bonus that covers 95% of the errors, relative to the
 best constant bonus (below 1: the width distinguishes inputs); the share of the squared width that
 comes from the representation. For the joint problem of one round: the optimistic value minus the
-best value of the fit, the constraint violation, and seconds.
+best value of the fit, the constraint violation, and seconds. The rows of a seed are stored in
+`runs/solvers`; a repeated command computes the missing ones.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +30,13 @@ from gfucb.environments import ImageBandit, load_digits
 from gfucb.exploration.tangent import Tangent
 from gfucb.models import ConfidenceSet, features_of
 from gfucb.models.tangents import WeightSketch
+from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.loop import play
-from gfucb.runs.provenance import current_provenance
-from gfucb.runs.text_files import write_json
+from gfucb.runs.store import distinct_provenance
+from gfucb.runs.text_files import with_numbers, write_json
 
-OUT = Path(__file__).with_suffix(".json")
+RESULTS = Path(__file__).with_suffix(".json")
+RUNS = Path(__file__).parents[1] / "runs" / "solvers"
 TASKS, TIMES, FRESH = 10, (20, 60, 200), 20
 WEIGHT_RIDGES = (0.1, 1.0, 10.0, 100.0)
 Measurement = dict[str, float | str]
@@ -42,9 +46,18 @@ def main() -> None:
     """Measure, write the rows with provenance, and print tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=RUNS, help="directory of the runs")
+    parser.add_argument("--processes", type=int, default=1, help="seeds at a time")
+    parser.add_argument("--json", type=Path, default=RESULTS, help="file of all rows")
     chosen = parser.parse_args()
-    rows = [row for seed in range(chosen.seeds) for row in measured(seed)]
-    write_json(OUT, {"rows": rows, "provenance": current_provenance()})
+    jobs = [
+        Job(f"seed={seed}", partial(measured, seed), settings={"tasks": TASKS, "seed": seed})
+        for seed in range(chosen.seeds)
+    ]
+    computed = run_all(jobs, chosen.out, processes=chosen.processes)
+    rows = [with_numbers(row) for own in computed.values() for row in own]
+    provenance = distinct_provenance(chosen.out / name for name in computed)
+    write_json(chosen.json, {"rows": rows, "provenance": provenance})
     show(rows)
 
 
@@ -150,5 +163,4 @@ def show(rows: list[Measurement]) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     main()

@@ -19,6 +19,7 @@ from gfucb.cli.main import DEFAULTS, main, parse
 from gfucb.environments import images
 from gfucb.paper import REPRODUCTIONS
 from gfucb.runs import AGENTS, ENVIRONMENTS
+from gfucb.runs.text_files import read_csv
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gfucb"
@@ -328,7 +329,7 @@ def test_walkthroughs_are_ordered_lists_that_name_each_file_once():
 def test_the_regret_ratios_on_digits_are_those_of_the_committed_rows(capsys, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     regret = importlib.import_module("regret")
-    regret.print_tables(regret.read(ROOT / "benchmarks" / "regret.csv"))
+    regret.print_tables(read_csv(ROOT / "benchmarks" / "regret.csv"))
     measured = re.findall(
         r"\| (M=\S+ T=\d+): .*? \| ([\d.]+ \| [\d.]+ to [\d.]+) \|", capsys.readouterr().out
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gfucb.runs import AGENTS, BanditAgentConfig
+from gfucb.runs.jobs import run_all
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "neural_baselines.py"
 
@@ -34,13 +35,13 @@ def test_every_method_is_known_and_has_at_most_one_scale_with_four_values(field)
 def test_tuning_and_report_share_no_seed_and_the_best_value_is_reported(field):
     (setting,) = field.SETTINGS
     played = []
-    for trial, seed in field.work(setting, ["linucb"], 2, 3):
-        trial.play(seed)
-        played.append((trial.value, seed))
-    assert {seed for _, seed in played[:8]} == {5000, 5001}
-    assert [seed for _, seed in played[8:]] == [0, 1, 2]
+    for jobs in field.phases(setting, ["linucb"], 2, 3):
+        run_all(jobs, field.RUNS)
+        played.append([(float(job.name.split("/")[2]), job.settings["seed"]) for job in jobs])
+    assert [{seed for _, seed in phase} for phase in played] == [{5000}, {5001}, {0}, {1}, {2}]
+    assert [len(phase) for phase in played] == [4, 4, 1, 1, 1]
     best, means = field.tuned(setting, "linucb", 2)
-    assert {value for value, _ in played[8:]} == {best.value}
+    assert {value for phase in played[2:] for value, _ in phase} == {best.value}
     assert means[f"{best.value}"] == min(means.values()) and len(means) == 4
 
     field.write(2, 3)
@@ -53,7 +54,7 @@ def test_tuning_and_report_share_no_seed_and_the_best_value_is_reported(field):
 
 def test_a_method_that_is_not_tuned_to_the_end_is_not_reported(field):
     (setting,) = field.SETTINGS
-    field.Trial(setting, "linucb", 0.03).play(5000)
+    run_all([field.Trial(setting, "linucb", 0.03).job(5000)], field.RUNS)
     assert field.tuned(setting, "linucb", 1) == (None, {})
     assert field.results(setting, 1, 1) == {}
     with pytest.raises(SystemExit, match="yet"):

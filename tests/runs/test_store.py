@@ -10,8 +10,9 @@ from killing import kill_midway
 from gfucb.core.checkpoint import read_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
 from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig, run, store
+from gfucb.runs.metrics import REGRET
 from gfucb.runs.row_writer import RowWriter
-from gfucb.runs.single import run_job_of, run_to_end
+from gfucb.runs.single import final_result, run_job_of
 from gfucb.runs.store import RunDirectory, RunLockedError, saved_rows
 from gfucb.runs.work import ComputedRows
 
@@ -144,7 +145,8 @@ def test_a_run_killed_after_its_last_row_has_its_regret(tmp_path):
     interrupted = run(QUICK, tmp_path / "run")
     rows = list(islice(interrupted, 12))
     interrupted.close()
-    assert run_to_end(QUICK, tmp_path / "run") == rows[-1]["cumulative_regret"]
+    list(run(QUICK, tmp_path / "run"))
+    assert final_result(tmp_path / "run") == (REGRET, rows[-1]["cumulative_regret"])
 
 
 def test_a_finished_run_is_never_overwritten(tmp_path):
@@ -226,7 +228,7 @@ def test_appending_continues_the_columns_of_a_file(tmp_path):
 
 def test_a_run_stored_before_a_setting_existed_has_its_default(tmp_path):
     config = RunConfig(ImageBanditConfig(num_tasks=2), BanditAgentConfig("linucb"), 3)
-    run_to_end(config, tmp_path / "run")
+    list(run(config, tmp_path / "run"))
     path = tmp_path / "run" / "config.json"
     stored = json.loads(path.read_text())
     del stored["agent"]["gap_scale"]

@@ -28,15 +28,20 @@ from gfucb.core.errors import RunDirectoryError
 from gfucb.core.files import is_temporary
 from gfucb.runs.jobs import Job
 from gfucb.runs.provenance import timestamp
-from gfucb.runs.store import LOCK, is_finished, read_provenance, read_rows, saved_rows
+from gfucb.runs.store import (
+    LOCK,
+    OF_ONE_RUN,
+    is_finished,
+    read_provenance,
+    read_rows,
+    saved_rows,
+)
 from gfucb.runs.stored_settings import default_settings, first_difference, plain_settings
 from gfucb.runs.text_files import as_json, csv_text, parse_csv, write_json, write_text
 
 # Paths and devices are no part of the settings: jobs computed on several machines add up, and
 # provenance.json says which machine computed which.
 LOCAL_OPTIONS = ("data_dir", "device")
-# The fields of a job's provenance that do not describe code and machine.
-OF_ONE_JOB = ("started", "finished", "cpu_seconds", "resumed")
 NEW_RECORD: Mapping[str, Any] = {"settings": {}, "provenance": [], "rows": {}, "under_way": {}}
 
 
@@ -143,7 +148,7 @@ class ResultsDirectory:
         groups: dict[str, dict[str, Any]] = {}
         for name in names:
             if name not in restored:
-                shared = {k: v for k, v in by_job[name].items() if k not in OF_ONE_JOB}
+                shared = {k: v for k, v in by_job[name].items() if k not in OF_ONE_RUN}
                 group = groups.setdefault(
                     json.dumps(shared), {**shared, "jobs": [], "cpu_seconds": 0.0}
                 )

@@ -13,7 +13,6 @@ from gfucb.runs.build_run import config_from, prepare
 from gfucb.runs.config import RunConfig
 from gfucb.runs.jobs import Job
 from gfucb.runs.metrics import Metric, metric_of
-from gfucb.runs.pool import one_thread
 from gfucb.runs.registry import AGENTS
 from gfucb.runs.store import read_config, read_rows
 from gfucb.runs.stored_settings import default_settings
@@ -33,14 +32,6 @@ def run(config: RunConfig, directory: Path, *, data_dir: str | None = None) -> I
             "directory, or remove this one"
         )
     yield from stored.write(work)
-
-
-def run_to_end(config: RunConfig, directory: Path, data_dir: str | None = None) -> float:
-    """Run on one thread; return its result, see `final_result`."""
-    with one_thread():
-        for _ in run(config, directory, data_dir=data_dir):
-            pass
-    return final_result(directory)[1]
 
 
 def final_result(directory: Path) -> tuple[Metric, float]:

@@ -14,7 +14,7 @@ are in provenance.json.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,8 @@ from gfucb.runs.work import Work, WorkState, number
 # A checkpoint follows a row unless checkpoints would take more than this share of the time.
 CHECKPOINT_SHARE = 0.1
 LOCK = ".lock"
+# The fields of provenance.json that do not describe code and machine.
+OF_ONE_RUN = ("started", "finished", "cpu_seconds", "resumed")
 
 
 class RunLockedError(RunDirectoryError):
@@ -54,6 +56,16 @@ def read_config(directory: Path) -> dict[str, Any]:
 def read_provenance(directory: Path) -> dict[str, Any]:
     """Which code and machine computed a run, and when."""
     return read_json(directory / "provenance.json")
+
+
+def distinct_provenance(directories: Iterable[Path]) -> list[dict[str, Any]]:
+    """Code and machine of several runs, each once, without their times."""
+    found: list[dict[str, Any]] = []
+    for directory in directories:
+        record = {k: v for k, v in read_provenance(directory).items() if k not in OF_ONE_RUN}
+        if record not in found:
+            found.append(record)
+    return found
 
 
 def is_finished(directory: Path) -> bool:

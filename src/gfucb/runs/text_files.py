@@ -56,6 +56,18 @@ def parse_csv(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def with_numbers(row: Mapping[str, str]) -> dict[str, float | str]:
+    """A row of a CSV file with numbers instead of text where it has some, without empty values."""
+    found: dict[str, float | str] = {}
+    for name, text in row.items():
+        if text:
+            try:
+                found[name] = int(text) if text.isdecimal() else float(text)
+            except ValueError:
+                found[name] = text
+    return found
+
+
 def read_csv(path: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, values as text; none if there is no file."""
     return parse_csv(path.read_text(encoding="utf-8")) if path.exists() else []
