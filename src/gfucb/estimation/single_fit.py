@@ -10,7 +10,7 @@ from torch import Tensor
 from gfucb.core.random import global_randomness_from
 from gfucb.estimation.fit_plan import FitPlan, plan_generator
 from gfucb.estimation.held_out import all_targets
-from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping, StoppingRule
+from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping
 from gfucb.models import MultitaskDataset
 from gfucb.models.nn.seeded_layers import seeded_layers
 from gfucb.models.representations import NeuralRepresentation, train_on
@@ -64,7 +64,7 @@ class SingleFit:
 
     def _run_until_stopped(self, stopping: HeldOutStopping, held_out: Tensor) -> None:
         draws = plan_generator(self.generator)
-        rule = StoppingRule(stopping, self.fit.step_bound(self.data, self.module), len(self.data))
+        rule = self.fit.stopping_rule(stopping, self.data, self.module)
         check = HeldOutCheck.of(self.data, held_out)
         inputs, targets = check.inputs(self.data), check.targets(self.data, self.offset)
         averaged = self.representation.copy()
@@ -98,9 +98,7 @@ class SingleFit:
         train_on(self.module, samples.numel())
         inputs = self.fit.augmented(self.data.inputs[samples.flatten()], self.generator)
         features = self.representation(inputs).unflatten(0, samples.shape)
-        errors = self.fit.errors(
-            features.to(torch.float64), self.targets[samples], present, self.ridge
-        )
+        errors = self.fit.errors(features, self.targets[samples], present, self.ridge)
         self.optimiser.zero_grad()
         (errors.square().sum() / present.sum()).backward()
         self.optimiser.step()

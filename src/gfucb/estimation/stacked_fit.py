@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gfucb.core.random import global_randomness_from
 from gfucb.estimation.fit_plan import FitPlan, plan_generator
-from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping, StoppingRule
+from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping
 from gfucb.models import MultitaskDataset
 from gfucb.models.nn.cuda_graphs import CudaGraphed
 from gfucb.models.nn.seeded_layers import seed_names
@@ -74,9 +74,7 @@ class StackedFit:
     def _run_until_stopped(self, stopping: HeldOutStopping, held_out: Tensor) -> None:
         """All replicas make steps until the last one stops; each has its own best weights."""
         draws = [plan_generator(generator) for generator in self.generators]
-        size = len(self.data[0])
-        bound = self.fit.step_bound(self.data[0], self.stack.module)
-        rules = [StoppingRule(stopping, bound, size) for _ in self.data]
+        rules = [self.fit.stopping_rule(stopping, own, self.stack.module) for own in self.data]
         check = StackedCheck(self.data, held_out, offset=self.offset, ridge=self.ridge)
         averaged = self.stack.taken(range(len(self.stack)))
         best = self.stack.taken(range(len(self.stack)))
@@ -135,7 +133,7 @@ class StackedFit:
         features = self.stack(self._augmented(self.inputs[replicas, samples.flatten(1)]))
         features = features.unflatten(1, samples.shape[1:])
         errors = self.fit.errors(
-            features.flatten(0, 1).to(torch.float64),
+            features.flatten(0, 1),
             self.targets[replicas, samples.flatten(1)].view(-1, samples.shape[-1], 1),
             present.flatten(0, 1),
             self.ridge,

@@ -33,10 +33,10 @@ class HeldOutStopping:
     every `check_every` steps, each time with an exponential average of the weights. Training stops
     when the lowest error is older than
 
-        max(patience, patience_growth * its step)
+        max(patience * usual steps, patience_growth * its step)
 
     steps, or at the bound below, and the average with the lowest error is returned. So a start
-    that is already good costs `patience` steps, and a start that still improves is trained on.
+    that is already good costs a part of the usual steps, and one that still improves is trained on.
     Heads are always fitted to all samples.
 
     Which samples are held out depends on their index only. Later fits hold out the same ones and
@@ -59,8 +59,8 @@ class HeldOutStopping:
     """The most held-out samples, in equal parts for all tasks; but ten of a task are allowed."""
     check_every: int = 20
     """Steps between checks."""
-    patience: int = 60
-    """Steps without a lower error, at least."""
+    patience: float = 0.5
+    """Steps without a lower error, at least, as a share of the usual steps of the fit."""
     patience_growth: float = 0.5
     """Steps without a lower error, in proportion to the step of the lowest."""
     smallest_gain: float = 0.005
@@ -73,11 +73,10 @@ class HeldOutStopping:
 
     def __post_init__(self) -> None:
         validate_number(self.share, "share", above=0.0)
-        for name in ("first", "patience"):
-            validate_count(getattr(self, name), name, at_least=0)
+        validate_count(self.first, "first", at_least=0)
         for name in ("fewest", "most", "check_every"):
             validate_count(getattr(self, name), name)
-        for name in ("patience_growth", "smallest_gain", "passes"):
+        for name in ("patience", "patience_growth", "smallest_gain", "passes"):
             validate_not_negative(getattr(self, name), name)
         validate_number(self.averaging, "averaging", at_least=0.0)
         if self.averaging >= 1 or self.share >= 1:
@@ -167,12 +166,16 @@ class StoppingRule:
 
     Args:
         settings: of the rule.
+        usual_steps: those of the fit without stopping.
         bound: the most steps.
         num_samples: of the data, for the log.
     """
 
-    def __init__(self, settings: HeldOutStopping, bound: int, num_samples: int) -> None:
+    def __init__(
+        self, settings: HeldOutStopping, *, usual_steps: int, bound: int, num_samples: int
+    ) -> None:
         self.settings, self.bound, self.num_samples = settings, bound, num_samples
+        self.patience = round(settings.patience * usual_steps)
         self.best_error, self.best_step, self.step = math.inf, 0, 0
 
     def is_best(self, step: int, error: float) -> bool:
@@ -197,7 +200,7 @@ class StoppingRule:
     def next_steps(self) -> int:
         """The number of steps to the next check; 0 when the fit has ended."""
         growing = math.ceil(self.settings.patience_growth * self.best_step)
-        if self.step - self.best_step >= max(self.settings.patience, growing):
+        if self.step - self.best_step >= max(self.patience, growing):
             return 0
         return min(self.settings.check_every, self.bound - self.step)
 

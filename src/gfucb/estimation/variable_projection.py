@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -13,16 +13,18 @@ from torch import Tensor, nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import LeastSquares
 from gfucb.core.validation.settings import (
+    validate_choice,
     validate_component,
     validate_count,
     validate_not_negative,
 )
+from gfucb.estimation.closed_form import fast_head_errors
 from gfucb.estimation.fit_plan import FitPlan
 from gfucb.estimation.held_out import ErrorKind, head_errors
 from gfucb.estimation.profile import best_on, trainable_copy, with_best_heads
 from gfucb.estimation.single_fit import SingleFit
 from gfucb.estimation.stacked_fit import StackedFit
-from gfucb.estimation.stopping import HeldOutStopping
+from gfucb.estimation.stopping import HeldOutStopping, StoppingRule
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
 from gfucb.models.nn.networks import convolves, num_unbounded
 from gfucb.models.nn.stacked import NetworkStack
@@ -79,6 +81,9 @@ class VariableProjection(LeastSquares):
     """Of Adam. Gradients far below it are rounding errors, which a smaller one would amplify."""
     augment: Augmentation | None = None
     """(inputs [n, *input], generator) -> inputs with the same rewards, drawn in every step."""
+    gradients: Literal["autograd", "closed_form"] = "autograd"
+    """Of the errors of a step in phi. `closed_form` takes less than half the time on a CPU, and
+    solves the heads of a step in single precision where that is safe; it differs by rounding."""
     stopping: HeldOutStopping | None = None
     """With enough samples, train until the error on held-out samples stops falling, instead of the
     number of steps above. None always makes those steps."""
@@ -94,6 +99,7 @@ class VariableProjection(LeastSquares):
             validate_not_negative(getattr(self, name), name)
         if self.loss not in get_args(ErrorKind):
             raise InvalidInputError(f"loss must be one of {get_args(ErrorKind)}, got {self.loss!r}")
+        validate_choice(self.gradients, "gradients", ("autograd", "closed_form"))
         if self.augment is not None:
             expected = "a function (inputs, generator) -> inputs"
             validate_component(self.augment, "augment", expected)
@@ -159,12 +165,13 @@ class VariableProjection(LeastSquares):
             held_out=held_out,
         )
 
-    def step_bound(self, data: MultitaskDataset, module: nn.Module) -> int:
-        """The most steps of a fit of `module` to `data`."""
+    def stopping_rule(
+        self, stopping: HeldOutStopping, data: MultitaskDataset, module: nn.Module
+    ) -> StoppingRule:
+        """The rule that stops a fit of `module` to `data`."""
         steps = self.steps_for(data.samples_per_task.cpu(), module)
-        if self.stopping is None:
-            return steps
-        return self.stopping.step_bound(steps, len(data), self.batch_size)
+        bound = stopping.step_bound(steps, len(data), self.batch_size)
+        return StoppingRule(stopping, usual_steps=steps, bound=bound, num_samples=len(data))
 
     def can_train(self, num_samples: int, module: nn.Module, feature_dim: int) -> bool:
         """Whether there is enough data to train on; with less, only the heads are fitted."""
@@ -207,4 +214,7 @@ class VariableProjection(LeastSquares):
 
     def errors(self, features: Tensor, targets: Tensor, present: Tensor, ridge: float) -> Tensor:
         """The errors of the loss [task, slot, target], see `head_errors`."""
+        if self.gradients == "closed_form":
+            return fast_head_errors(features, targets, present, ridge=ridge, kind=self.loss)
+        features = features.to(torch.float64)
         return head_errors(features, targets, present, ridge=ridge, kind=self.loss)
