@@ -18,7 +18,7 @@ from gfucb.runs.plots import save
 from gfucb.runs.text_files import write_text
 
 from .analysis import contender_table, markdown, ratio_table, run_table
-from .contenders import CONTENDERS
+from .contenders import CONTENDERS, DEFAULT
 from .drawing import ratio_figure
 from .families import FAMILIES
 from .running import Plan, available_families, run
@@ -37,7 +37,11 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), metavar="CONTENDER")
     parser.add_argument("--data", help="directory with mnist, jester5k, mushroom, school")
     parser.add_argument("--out", type=Path, default=OUT, help="directory of the runs")
-    parser.add_argument("--quick", action="store_true", help="short runs of some families")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="short runs of some agents and families",
+    )
     parser.add_argument("--tuning-seeds", type=int, help="from 2000 on; default 3, quick 1")
     parser.add_argument("--report-seeds", type=int, help="from 100 on; default 5, quick 2")
     parser.add_argument("--processes", type=int, default=2)
@@ -48,11 +52,12 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(given: argparse.Namespace) -> Plan:
     """The plan that the command line asks for."""
     quick = [name for name, family in FAMILIES.items() if family.quick_rounds]
+    fast = [name for name, c in CONTENDERS.items() if name == DEFAULT or not c.uses_network]
     return Plan(
         out=given.out,
         data_dir=given.data,
         families=tuple(given.families or (quick if given.quick else FAMILIES)),
-        contenders=tuple(given.contenders or CONTENDERS),
+        contenders=tuple(given.contenders or (fast if given.quick else CONTENDERS)),
         tuning_seeds=given.tuning_seeds or (1 if given.quick else 3),
         report_seeds=given.report_seeds or (2 if given.quick else 5),
         is_quick=given.quick,

@@ -89,7 +89,7 @@ LINEAR = [
     *grid(alpha=ALPHAS, ridge=(0.1, 1.0)),
     *grid(alpha=(0.03, 0.1, 0.3, 0.7, 1.0), center=(False,)),
 ]
-FOURIER = grid(alpha=(0.0, 0.03, 0.1, 0.3), length=(0.15, 0.4), ridge=(0.1, 1.0))
+FOURIER = grid(alpha=(0.03, 0.1, 0.3), length=(0.15, 0.4), ridge=(0.1, 1.0))
 SHARED = grid(alpha=(0.0, 0.03, 0.1, 0.3), ridge=(0.1,), own_ridge=(1.0, 10.0))
 SHARED_FOURIER = grid(
     alpha=(0.0, 0.03, 0.1), length=(0.15, 0.4), ridge=(0.1,), own_ridge=(1.0, 10.0)

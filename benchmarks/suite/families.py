@@ -174,11 +174,11 @@ def _many_tasks() -> list[Family]:
         ),
         Family("mnist-10", mnist, 600, 0, images, has_oracle=True),
         Family("school", school, 100, 20, images),
-        Family("stores", stores, 200, 40, (*ARMS, *images), has_oracle=True),
-        Family("fixed-arms", fixed_arms, 300, 150, images, reports_stuck=True),
+        Family("stores", stores, 200, 30, (*ARMS, *images), has_oracle=True),
+        Family("fixed-arms", fixed_arms, 300, 100, images, reports_stuck=True),
         Family("linear", linear, 200, 60, images, has_oracle=True),
-        Family("finite", finite, 200, 60, images, has_oracle=True),
-        Family("rare-rewards", rare, 1000, 200, (*ARMS, *images)),
+        Family("finite", finite, 200, 0, images, has_oracle=True),
+        Family("rare-rewards", rare, 1000, 100, (*ARMS, *images)),
         Family("jester-users-300", partial(jester_users, num_tasks=300), 60, 20, ITEMS),
         Family("jester-users-1000", partial(jester_users, num_tasks=1000), 60, 0, ITEMS),
     ]
@@ -189,8 +189,8 @@ def _robustness() -> list[Family]:
     return [
         Family("drift", drift, 400, 0, images),
         Family("outlier", outlier, 200, 100, images),
-        Family("rewards-0-0.01", small_rewards, 200, 60, images),
-        Family("rewards-100-101", shifted_rewards, 200, 60, images),
+        Family("rewards-0-0.01", small_rewards, 200, 0, images),
+        Family("rewards-100-101", shifted_rewards, 200, 0, images),
         *(
             Family(f"columns-x{f}", partial(columns, factor=float(f)), 200, 0, images)
             for f in (1, 30, 200)
@@ -203,7 +203,7 @@ def _one_task() -> list[Family]:
     return [
         *(
             Family(f"wheel-{d:g}", partial(wheel, delta=d), 2000, quick, ONE_TASK, has_oracle=True)
-            for d, quick in zip(DELTAS, (500, 0, 500, 0, 0), strict=True)
+            for d, quick in zip(DELTAS, (300, 0, 300, 0, 0), strict=True)
         ),
         *(
             Family(
@@ -215,8 +215,8 @@ def _one_task() -> list[Family]:
             )
             for d in DELTAS
         ),
-        Family("mushroom", mushroom, 2000, 500, ONE_TASK, has_oracle=True),
-        Family("jester-arms", jester_arms, 3839, 400, ONE_TASK),
+        Family("mushroom", mushroom, 2000, 200, ONE_TASK, has_oracle=True),
+        Family("jester-arms", jester_arms, 3839, 0, ONE_TASK),
     ]
 
 

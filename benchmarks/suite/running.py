@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,8 @@ from .families import FAMILIES, Family
 from .playing import TIMING_FILE, ProblemRun
 
 FIRST_TUNING_SEED, FIRST_REPORT_SEED = 2000, 100
-QUICK = "quick"
+# The quick version tries this many settings of a grid, evenly spaced.
+QUICK_SETTINGS = 3
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,15 @@ class Plan:
     def contenders_of(self, family: Family) -> list[str]:
         """The contenders of a family that are wanted."""
         return [name for name in family.contenders if name in self.contenders]
+
+    def grid_of(self, contender: str) -> Sequence[Settings]:
+        """The settings to try."""
+        grid = CONTENDERS[contender].grid
+        if not self.is_quick or len(grid) <= QUICK_SETTINGS:
+            return grid
+        return [
+            grid[(2 * i + 1) * len(grid) // (2 * QUICK_SETTINGS)] for i in range(QUICK_SETTINGS)
+        ]
 
     @property
     def seeds_for_tuning(self) -> range:
@@ -134,7 +143,7 @@ def trials_of(plan: Plan, family: Family, contender: str) -> list[Trial]:
     rounds = plan.rounds(family)
     return [
         Trial(family.name, contender, settings, rounds, plan.label)
-        for settings in CONTENDERS[contender].grid
+        for settings in plan.grid_of(contender)
     ]
 
 
@@ -238,8 +247,3 @@ def attempt(job: Job, out: Path) -> str:
 def settings_text(settings: Settings) -> str:
     """Settings as text for tables."""
     return json.dumps(dict(settings)) if settings else ""
-
-
-def as_dict(result: Result) -> dict[str, Any]:
-    """A result as columns of a table."""
-    return vars(result).copy()

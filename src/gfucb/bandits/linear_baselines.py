@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.linear_features import FeatureMap, InputFeatures
-from gfucb.bandits.ridge_groups import RidgeGroups
+from gfucb.bandits.ridge_groups import TENSORS, RidgeGroups
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Prediction, Row
@@ -198,7 +198,7 @@ class LinearUCB:
             )
 
     def _restored(self, state: dict[str, Tensor]) -> RidgeGroups:
-        validate_state_names(state, ["inverses", "moments", "totals"])
+        validate_state_names(state, TENSORS)
         width = validate_state_tensor(state, "inverses", (None, None, None)).shape[2]
         groups = self._new_groups(width)
         for name, tensor in groups.tensors().items():

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
+
+TENSORS = ("inverses", "moments", "totals", "inverse_sums", "solution_sums")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,9 @@ class RidgeGroups:
         inverses: A_g^-1, [group, feature, feature].
         moments: sum y phi and sum phi, [group, feature, 2].
         totals: number and sum of all rewards, [2].
+        inverse_sums: A_g^-1 summed over owners, [arm, feature, feature]; of no arm if groups
+            share nothing.
+        solution_sums: A_g^-1 moments_g summed over owners, [arm, feature, 2]; likewise.
         ridge: penalty on the weights of a group.
         shared_ridge: penalty on the shared weights; None if groups share nothing.
         num_arms: arms of an owner.
@@ -36,12 +42,14 @@ class RidgeGroups:
     inverses: Tensor
     moments: Tensor
     totals: Tensor
+    inverse_sums: Tensor
+    solution_sums: Tensor
     ridge: float
     shared_ridge: float | None
     num_arms: int
     is_centred: bool
-    # Posterior of the shared weights, computed at the first prediction.
-    _shared: list[tuple[Tensor, Tensor]]
+    # Covariances of the shared weights by arm, computed when they are needed.
+    _covariances: dict[int, Tensor]
 
     @classmethod
     def empty(
@@ -56,10 +64,19 @@ class RidgeGroups:
     ) -> RidgeGroups:
         """The prior of owners x arms groups."""
         prior = torch.eye(num_features, dtype=torch.float64) / ridge
-        inverses = prior.expand(owners * arms, -1, -1).clone()
-        moments = torch.zeros(owners * arms, num_features, 2, dtype=torch.float64)
-        totals = torch.zeros(2, dtype=torch.float64)
-        return cls(inverses, moments, totals, ridge, shared_ridge, arms, is_centred, [])
+        shared_arms = 0 if shared_ridge is None else arms
+        return cls(
+            inverses=prior.expand(owners * arms, -1, -1).clone(),
+            moments=prior.new_zeros(owners * arms, num_features, 2),
+            totals=prior.new_zeros(2),
+            inverse_sums=owners * prior.expand(shared_arms, -1, -1),
+            solution_sums=prior.new_zeros(shared_arms, num_features, 2),
+            ridge=ridge,
+            shared_ridge=shared_ridge,
+            num_arms=arms,
+            is_centred=is_centred,
+            _covariances={},
+        )
 
     @property
     def num_features(self) -> int:
@@ -73,33 +90,40 @@ class RidgeGroups:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that was learned, as named tensors of their own."""
-        return {
-            "inverses": self.inverses.clone(),
-            "moments": self.moments.clone(),
-            "totals": self.totals.clone(),
-        }
+        return {name: getattr(self, name).clone() for name in TENSORS}
 
     def restored(self, tensors: Mapping[str, Tensor]) -> RidgeGroups:
         """Groups with these `tensors` and the settings of this object."""
-        inverses, moments, totals = (tensors[n].clone() for n in ("inverses", "moments", "totals"))
-        return replace(self, inverses=inverses, moments=moments, totals=totals, _shared=[])
+        values: dict[str, Any] = {name: tensors[name].clone() for name in TENSORS}
+        return replace(self, **values, _covariances={})
 
     def plus(self, groups: Tensor, features: Tensor, rewards: Tensor) -> RidgeGroups:
         """Add samples: groups [n], features [n, feature], rewards [n].
 
         The arrays of this object are updated in place: it must not be used afterwards.
         """
+        touched, counts = groups.unique(return_counts=True)
+        self._add_to_sums(touched, sign=-1)
         columns = torch.stack([rewards, torch.ones_like(rewards)], 1)
         self.moments.index_add_(0, groups, features[:, :, None] * columns[:, None, :])
-        touched, counts = groups.unique(return_counts=True)
         if int(counts.max()) == 1:
             _add_one_each(self.inverses, groups, features)
         else:
             for group in touched.tolist():
                 own = features[groups == group]
                 self.inverses[group] = _with_rows(self.inverses[group], own)
+        self._add_to_sums(touched, sign=1)
         added = torch.tensor([float(len(rewards)), float(rewards.sum())], dtype=torch.float64)
-        return replace(self, totals=self.totals + added, _shared=[])
+        changed = set((touched % self.num_arms).tolist())
+        kept = {arm: value for arm, value in self._covariances.items() if arm not in changed}
+        return replace(self, totals=self.totals + added, _covariances=kept)
+
+    def _add_to_sums(self, groups: Tensor, sign: int) -> None:
+        if self.shared_ridge is not None:
+            arms, inverses = groups % self.num_arms, self._of(self.inverses, groups)
+            solutions = inverses @ self._of(self.moments, groups)
+            self.inverse_sums.index_add_(0, arms, inverses, alpha=sign)
+            self.solution_sums.index_add_(0, arms, solutions, alpha=sign)
 
     def predict(self, features: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
         """Means and unit variances: [row, action, feature], [row] -> [row, action] each."""
@@ -113,12 +137,11 @@ class RidgeGroups:
         variances = (projected * features).sum(-1)
         if self.shared_ridge is None:
             return means, variances
-        weights, covariances = self._shared_posterior(mean)
-        arms = groups % self.num_arms
         sensitivity = self.ridge * projected
-        means = means + (sensitivity * weights[arms][:, None]).sum(-1)
-        spread = sensitivity @ (covariances[0] if self.num_arms == 1 else covariances[arms])
-        return means, variances + (spread * sensitivity).sum(-1)
+        arms = groups % self.num_arms
+        weights, covariances = self._shared_posterior(mean, arms)
+        means = means + (sensitivity * weights[:, None]).sum(-1)
+        return means, variances + ((sensitivity @ covariances) * sensitivity).sum(-1)
 
     def _of(self, values: Tensor, groups: Tensor) -> Tensor:
         """Values of rows' groups, without a copy where these are all groups in order."""
@@ -131,21 +154,26 @@ class RidgeGroups:
             return 0.0
         return float(self.totals[1] / self.totals[0])
 
-    def _shared_posterior(self, mean: float) -> tuple[Tensor, Tensor]:
-        """Mean [arm, feature] and covariance [arm, feature, feature] of the shared weights."""
+    def _shared_posterior(self, mean: float, arms: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean [row, feature] and covariance [row or 1, feature, feature] of shared weights."""
+        for arm in arms.unique().tolist():
+            if arm not in self._covariances:
+                self._covariances[arm] = self._covariance(arm)
+        targets = self.ridge * (self.solution_sums[..., 0] - mean * self.solution_sums[..., 1])
+        if self.num_arms == 1:
+            covariance = self._covariances[0]
+            return (covariance @ targets[0]).expand(len(arms), -1), covariance[None]
+        covariances = torch.stack([self._covariances[arm] for arm in arms.tolist()])
+        return torch.einsum("rij,rj->ri", covariances, targets[arms]), covariances
+
+    def _covariance(self, arm: int) -> Tensor:
+        """The inverse precision of the shared weights of an arm."""
         assert self.shared_ridge is not None
-        if not self._shared:
-            centred = self.moments[..., 0] - mean * self.moments[..., 1]
-            own = torch.einsum("gij,gj->gi", self.inverses, centred)
-            by_arm = own.unflatten(0, (-1, self.num_arms)).sum(0) * self.ridge
-            inverses = self.inverses.unflatten(0, (-1, self.num_arms))
-            identity = torch.eye(self.num_features, dtype=torch.float64)
-            information = self.ridge * (len(inverses) * identity - self.ridge * inverses.sum(0))
-            factor = torch.linalg.cholesky(self.shared_ridge * identity + information)
-            covariances = torch.cholesky_inverse(factor)
-            weights = torch.einsum("aij,aj->ai", covariances, by_arm)
-            self._shared.append((weights, covariances))
-        return self._shared[0]
+        owners = len(self.inverses) // self.num_arms
+        identity = torch.eye(self.num_features, dtype=torch.float64)
+        information = self.ridge * (owners * identity - self.ridge * self.inverse_sums[arm])
+        factor = torch.linalg.cholesky(self.shared_ridge * identity + information)
+        return torch.cholesky_inverse(factor)
 
 
 def _add_one_each(inverses: Tensor, groups: Tensor, features: Tensor) -> None:
