@@ -7,6 +7,7 @@ from episodic_cases import trained
 
 import gfucb
 from gfucb.environments import linear_mdps, tabular_lock
+from gfucb.episodic.joint_backup import JointBackup
 from gfucb.runs.loop import play
 
 
@@ -85,3 +86,29 @@ def test_policy_functions_satisfy_the_norm_bound(backup):
     for plan in agent.plans:
         for member in plan.policy_functions:
             assert member.heads.norm(dim=-1).max() <= 0.2 + 1e-9
+
+
+class Counted:
+    """The identity, which counts the inputs of its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def __call__(self, inputs):
+        self.calls.append(len(inputs))
+        return inputs.flatten(1).double()
+
+
+@pytest.mark.parametrize("rounds", [1, 10])
+def test_joint_computes_features_once_in_an_episode(rounds):
+    phi, backup = Counted(), JointBackup(gfucb.LastLayer(), rounds=rounds)
+    agent, environment = trained(backup, episodes=6, representation=gfucb.FiniteClass([phi]))
+    candidates = environment.episode(7).offered()[1]
+    agent.plan(candidates)
+    planned = agent.plan_index
+    phi.calls.clear()
+    agent.plan(candidates)
+    assert agent.plan_index == planned
+    # Samples of each stage and the first states; the plan has features of next observations.
+    samples = [len(plan.confidence_set.data) for plan in agent.plans]
+    assert phi.calls == [*samples, candidates.shape[0] * candidates.shape[1]]
