@@ -93,6 +93,32 @@ GFUCB_DAMAGES = [
     (replaced("start.tasks", first_set_to(FAR)), "start.tasks.* between"),
     (without("start.tasks"), "start.tasks"),
 ]
+PLAN_DAMAGES = [
+    (replaced("plan_index", lambda t: t + 2**60), "plan_index.* between"),
+]
+GFUCB_CHANGES = [
+    (replaced("1/targets", first_set_to(0.7)), "'1/targets' of the state do not follow"),
+    (replaced("2/targets", first_set_to(1e200)), "'2/targets' of the state do not follow"),
+    (replaced("1/targets", lambda t: t[:-1]), "gains' .* not those|do not follow|counters"),
+    (replaced("gains", lambda t: 3 * t + 1), "'gains' of the state are not those"),
+    (replaced("1/fit.counters", first_set_to(FAR)), "'1/fit.counters' of the state give 1000000"),
+    (replaced("1/fit.counters", lambda t: t + FAR), "'1/fit.counters' of the state give"),
+    (replaced("start.candidates", lambda t: t.half()), "start.candidates.* must be torch.float"),
+    (replaced("start.candidates", lambda t: t.bool()), "start.candidates.* real numbers"),
+]
+LSVI_CHANGES = [
+    (replaced("1/heads", first_set_to(1e90)), "'1/heads' of the state do not follow"),
+    (replaced("1/heads", lambda t: t + 1), "'1/heads' of the state do not follow"),
+    (replaced("1/inverses", lambda t: 2 * t), "'1/inverses' of the state do not follow"),
+    (replaced("gains", lambda t: 3 * t + 1), "'gains' of the state are not those"),
+    (replaced("num_samples", lambda t: t + FAR), "'num_samples' of the state gives"),
+    (replaced("num_samples", lambda t: t - 1), "do not follow|are not those|between"),
+]
+UCBVI_CHANGES = [
+    (replaced("2/values", first_set_to(0.5)), "'2/values' of the state do not follow"),
+    (replaced("2/values", lambda t: t[:-1]), "values of stage 2, but"),
+    (replaced("num_samples", lambda t: t + FAR), "'num_samples' of the state gives"),
+]
 MEMBER = "0/fit.representation.member"
 CASES = [
     *(("gfucb", *case) for case in [*BUFFER_DAMAGES, *GAIN_DAMAGES, *GFUCB_DAMAGES]),
@@ -107,6 +133,11 @@ CASES = [
     ("ucbvi", replaced("2/values", first_set_to(NAN)), "values.* finite"),
     ("ucbvi", replaced("2/values", first_set_to(5.0)), "values.* between"),
     ("ucbvi", replaced("2/values", lambda t: torch.cat([t, t])), "values for"),
+    *(("gfucb", *case) for case in [*PLAN_DAMAGES, *GFUCB_CHANGES]),
+    *(("joint", *case) for case in [*PLAN_DAMAGES, *GFUCB_CHANGES]),
+    *(("network", *case) for case in [*PLAN_DAMAGES, *GFUCB_CHANGES]),
+    *(("lsvi", *case) for case in [*PLAN_DAMAGES, *LSVI_CHANGES]),
+    *(("ucbvi", *case) for case in [*PLAN_DAMAGES, *UCBVI_CHANGES]),
     ("epsilon", replaced("num_observations", lambda t: t - FAR), "num_observations.* between"),
     ("epsilon", replaced("agent/2/heads", first_set_to(NAN)), "heads.* finite"),
     ("epsilon", lambda state: state | {"extra": torch.zeros(1)}, "unexpected tensor 'extra'"),
@@ -135,6 +166,17 @@ def test_weights_that_are_not_finite_are_refused():
     with pytest.raises(InvalidInputError, match="finite"):
         agent.load_state(replaced(name, first_set_to(NAN))(state))
     assert states_equal(agent.state(), state)
+
+
+def test_weights_with_which_plans_would_not_be_finite_are_refused():
+    agent = trained_agent("network")
+    state = agent.state()
+    weights = [name for name in state if name.startswith("1/fit.representation.")]
+    assert weights
+    for name in weights:
+        with pytest.raises(InvalidInputError, match=r"do not follow|not finite|infinite|definite"):
+            agent.load_state(replaced(name, lambda t: torch.full_like(t, 1e30))(state))
+        assert states_equal(agent.state(), state)
 
 
 @pytest.mark.parametrize("name", AGENTS)

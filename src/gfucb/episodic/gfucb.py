@@ -34,6 +34,7 @@ from gfucb.episodic.episodic_settings import (
 from gfucb.episodic.fit_settings import FitSettings
 from gfucb.episodic.information_gain import InformationGain
 from gfucb.episodic.plan_state import TARGETS, PlanState, validate_plan_state
+from gfucb.episodic.plan_validation import RestoredPlan
 from gfucb.episodic.planner import Planner
 from gfucb.episodic.replanning import ReplanKind, ReplanRule
 from gfucb.episodic.replay import ReplayBuffer
@@ -340,6 +341,7 @@ class EpisodicGFUCB:
             for fit in fits[1:]:
                 fit.adopt(fits[0].current(example).representation, example)
         plans = self._planner.restored_plans(fits, replay.stages, plan_state)
+        RestoredPlan(plan_state, fits, plans, replay.stages).validate(self._planner, gain)
         plans = self.backup.start_episode(plans, replay.stages, plan_state.start)
         self._replay, self._gain, self.fits = replay, gain, fits
         self._plan_state, self.plans = plan_state, plans

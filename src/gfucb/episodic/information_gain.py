@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gfucb.core.validation.settings import LARGEST_COMPUTED
 from gfucb.core.validation.states import validate_state_tensor
 from gfucb.episodic.distinct_rows import Floats
 
@@ -57,7 +58,7 @@ class InformationGain:
         """The gains of a saved state; widths of inputs are computed again when needed."""
         horizon, num_tasks = self.gains.shape
         gains = validate_state_tensor(
-            state, GAINS, [horizon, num_tasks], dtype=torch.float64, low=0.0
+            state, GAINS, [horizon, num_tasks], dtype=torch.float64, low=0.0, high=LARGEST_COMPUTED
         )
         restored = InformationGain(num_tasks, horizon)
         restored.gains = gains.numpy().copy()

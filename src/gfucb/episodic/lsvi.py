@@ -29,6 +29,14 @@ from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import DistinctRows, Floats
 from gfucb.episodic.episodic_settings import default_offset
 from gfucb.episodic.information_gain import GAINS, InformationGain
+from gfucb.episodic.plan_state import PLAN_INDEX, validate_plan_index
+from gfucb.episodic.plan_validation import (
+    NUM_SAMPLES,
+    TOLERANCE,
+    require_close,
+    validate_gains,
+    validate_num_samples,
+)
 from gfucb.episodic.replay import ReplayBuffer
 
 
@@ -58,6 +66,16 @@ class _StageValues:
     def tensors(self) -> dict[str, Tensor]:
         """Named tensors of a saved state."""
         return {"heads": torch.from_numpy(self.heads), "inverses": torch.from_numpy(self.inverses)}
+
+    def validate(self, expected: _StageValues, stage: int, ridge: float) -> None:
+        """Refuse values that differ from those computed again from the transitions of a stage."""
+        factors = np.linalg.inv(expected.inverses)  # L
+        # With a small ridge, rounding changes V in directions without data.
+        tolerance = TOLERANCE + 1e-14 * float(np.square(factors).sum()) / ridge
+        ones = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
+        require_close(f"{stage}/inverses", self.inverses @ factors, ones, tolerance)
+        lengths = [(values.heads[:, None] @ factors)[:, 0] for values in (self, expected)]
+        require_close(f"{stage}/heads", *lengths, tolerance)
 
     @classmethod
     def of_state(cls, state: Mapping[str, Tensor], num_tasks: int) -> _StageValues:
@@ -109,6 +127,7 @@ class LSVIUCB:
         self._replay = ReplayBuffer(self.num_tasks, self.horizon)
         self._gain = InformationGain(self.num_tasks, self.horizon)
         self._stages: list[_StageValues] = []
+        self._num_samples = [0] * self.horizon  # at the last plan, [stage]
 
     def __repr__(self) -> str:
         return (
@@ -121,10 +140,9 @@ class LSVIUCB:
         inputs, _ = self._validate(candidates, tasks)
         if self._stages and not self._gain.may_exceed(self.replan_growth):
             return
-        stages: list[_StageValues] = []
-        for buffer in reversed(self._replay.stages):
-            stages.insert(0, self._fit(buffer, stages[0] if stages else None, inputs.shape[-1]))
-        self._stages = stages
+        num_samples = [len(buffer) for buffer in self._replay.stages]
+        self._stages = self._backward(self._replay, num_samples, inputs.shape[-1])
+        self._num_samples = num_samples
         self._gain = InformationGain(self.num_tasks, self.horizon)
         self.plan_index += 1
 
@@ -145,13 +163,27 @@ class LSVIUCB:
             )
         return inputs, row_tasks
 
+    def _backward(
+        self, replay: ReplayBuffer, num_samples: list[int], feature_dim: int
+    ) -> list[_StageValues]:
+        """The values of all stages, from the first `num_samples` [stage] transitions."""
+        stages: list[_StageValues] = []
+        for buffer, number in zip(reversed(replay.stages), reversed(num_samples), strict=True):
+            next_stage = stages[0] if stages else None
+            stages.insert(0, self._fit(buffer, next_stage, number, feature_dim))
+        return stages
+
     def _fit(
-        self, buffer: StageBuffer, next_stage: _StageValues | None, feature_dim: int
+        self,
+        buffer: StageBuffer,
+        next_stage: _StageValues | None,
+        num_samples: int,
+        feature_dim: int,
     ) -> _StageValues:
         grams = np.zeros((self.num_tasks, feature_dim, feature_dim))
         moments = np.zeros((self.num_tasks, feature_dim))
-        if len(buffer):
-            targets = buffer.targets(self._next_values(buffer, next_stage))
+        if num_samples:
+            targets = buffer.targets(self._next_values(buffer, next_stage), num_samples)
             counts, sums = buffer.counts(len(targets)), buffer.target_sums(targets)
             rows, tasks = buffer.inputs.arrays()
             rows = rows.reshape(len(rows), -1)
@@ -217,21 +249,45 @@ class LSVIUCB:
 
     def state(self) -> dict[str, Tensor]:
         """All transitions and the plan, as named tensors."""
-        counters = {"plan_index": torch.tensor(self.plan_index)}
+        counters = {
+            PLAN_INDEX: torch.tensor(self.plan_index),
+            NUM_SAMPLES: torch.tensor(self._num_samples),
+        }
         stages = [stage.tensors() for stage in self._stages]
         return self._replay.state(stages) | counters | self._gain.state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from a state; it is checked before the agent changes."""
         replay, stage_states, others = self._replay.restored(state)
-        validate_state_names(others, ["plan_index", GAINS])
-        plan_index = validate_state_tensor(others, "plan_index", [], dtype=torch.int64, low=0)
+        validate_state_names(others, [PLAN_INDEX, NUM_SAMPLES, GAINS])
+        plan_index = validate_plan_index(others)
+        num_samples = validate_num_samples(others, replay.stages)
         gain = self._gain.restored(others)
-        is_planned = int(plan_index) > 0
+        is_planned = plan_index > 0
         stages = [_StageValues.of_state(own, self.num_tasks) for own in stage_states if is_planned]
         self._require_fit(stages, stage_states, replay)
+        self._require_values(stages, replay, num_samples, gain)
         self._replay, self._gain, self._stages = replay, gain, stages
-        self.plan_index = int(plan_index)
+        self.plan_index, self._num_samples = plan_index, num_samples
+
+    def _require_values(
+        self,
+        stages: list[_StageValues],
+        replay: ReplayBuffer,
+        num_samples: list[int],
+        gain: InformationGain,
+    ) -> None:
+        """Refuse saved values and gains that do not follow from the transitions."""
+        if not stages:
+            return
+        expected = self._backward(replay, num_samples, stages[0].heads.shape[1])
+        for stage, (saved, own) in enumerate(zip(stages, expected, strict=True)):
+            saved.validate(own, stage, self.ridge)
+        widths = [
+            partial(own.squared_width, buffer.inputs)
+            for own, buffer in zip(expected, replay.stages, strict=True)
+        ]
+        validate_gains(gain, replay.stages, num_samples, widths)
 
     def _require_fit(
         self,

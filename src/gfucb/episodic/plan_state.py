@@ -10,12 +10,14 @@ from torch import Tensor
 
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.validation.arrays import LARGEST_INPUT
+from gfucb.core.validation.arrays import LARGEST_INPUT, require_real
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import Floats
 from gfucb.episodic.information_gain import GAINS
 
+# A larger number of plans would not be exact as a float, and cannot be reached.
+LARGEST_PLAN_INDEX = 2**53
 # Names of saved tensors.
 PLAN_INDEX, TARGETS = "plan_index", "targets"
 START_CANDIDATES, START_TASKS = "start.candidates", "start.tasks"
@@ -60,7 +62,7 @@ def validate_plan_state(
 ) -> PlanState:
     """The plan of a saved state, after a check of its tensors against the saved buffers."""
     validate_state_names(state, [PLAN_INDEX, GAINS, START_CANDIDATES, START_TASKS])
-    plan_index = validate_state_tensor(state, PLAN_INDEX, [], dtype=torch.int64, low=1)
+    plan_index = validate_plan_index(state, low=1)
     candidates = state[START_CANDIDATES]
     if candidates.ndim < 2 or 0 in candidates.shape:
         raise InvalidInputError(
@@ -78,7 +80,13 @@ def validate_plan_state(
         _targets(own, len(buffer), stage)
         for stage, (own, buffer) in enumerate(zip(stage_states, buffers, strict=True))
     ]
-    return PlanState(int(plan_index), targets, start)
+    return PlanState(plan_index, targets, start)
+
+
+def validate_plan_index(state: Mapping[str, Tensor], *, low: int = 0) -> int:
+    """The number of plans of a saved state."""
+    high = LARGEST_PLAN_INDEX
+    return int(validate_state_tensor(state, PLAN_INDEX, [], dtype=torch.int64, low=low, high=high))
 
 
 def _validate_inputs(
@@ -86,8 +94,18 @@ def _validate_inputs(
 ) -> None:
     """Refuse inputs that are not of the shape and type of those in the buffers."""
     seen = [buffer.inputs.rows for buffer in buffers if len(buffer)]
+    require_real(state[name], f"{name!r} of the state")
+    if seen and not _are_alike(seen[0].dtype, state[name].dtype):
+        raise InvalidInputError(
+            f"{name!r} of the state must be {seen[0].dtype}, as the inputs, got {state[name].dtype}"
+        )
     shape = seen[0].shape[1:] if seen else state[name].shape[2:]
     validate_state_tensor(state, name, [None, None, *shape], low=-LARGEST_INPUT, high=LARGEST_INPUT)
+
+
+def _are_alike(one: torch.dtype, other: torch.dtype) -> bool:
+    """Whether they are equal, or two floats that hold the same numbers up to rounding."""
+    return one == other or {one, other} == {torch.float32, torch.float64}
 
 
 def _targets(state: Mapping[str, Tensor], num_samples: int, stage: int) -> Floats:

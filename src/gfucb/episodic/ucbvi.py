@@ -16,7 +16,10 @@ from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.episodes import validate_stage
 from gfucb.core.validation.settings import validate_count, validate_not_negative, validate_pair
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import Floats
+from gfucb.episodic.plan_state import PLAN_INDEX, validate_plan_index
+from gfucb.episodic.plan_validation import NUM_SAMPLES, require_close, validate_num_samples
 from gfucb.episodic.replay import ReplayBuffer
 
 
@@ -51,6 +54,7 @@ class UCBVI:
         self._replay = ReplayBuffer(self.num_tasks, self.horizon)
         # Values of the distinct inputs at the last plan, [stage][input].
         self._values: list[Floats] = [np.zeros(0) for _ in range(self.horizon)]
+        self._num_samples = [0] * self.horizon  # at the last plan, [stage]
 
     def __repr__(self) -> str:
         return (
@@ -61,31 +65,44 @@ class UCBVI:
     def plan(self, candidates: ArrayLike, tasks: ArrayLike | None = None) -> None:
         """Backward induction on the empirical tables."""
         self._validate(candidates, tasks)
-        low, high = self.value_range
-        for stage in reversed(range(self.horizon)):
-            buffer = self._replay.stages[stage]
-            targets = buffer.targets(self._next_values(stage))
-            counts = np.maximum(buffer.counts(len(targets)), 1.0)
-            means = buffer.target_sums(targets) / counts
-            self._values[stage] = np.clip(means + self.bonus / np.sqrt(counts), low, high)
+        self._num_samples = [len(buffer) for buffer in self._replay.stages]
+        self._values = self._backward(self._replay, self._num_samples)
         self.plan_index += 1
 
-    def _next_values(self, stage: int) -> Floats:
-        """V_{h+1} of the next observations of a stage, [next_observation]."""
-        following = self._replay.stages[stage].next_observations
-        if stage + 1 == self.horizon or not len(following):
-            return np.zeros(0)
+    def _backward(self, replay: ReplayBuffer, num_samples: list[int]) -> list[Floats]:
+        """Values from the first `num_samples` [stage] transitions, [stage][input]."""
+        low, high = self.value_range
+        values: list[Floats] = []
+        for buffer, number in zip(reversed(replay.stages), reversed(num_samples), strict=True):
+            next_values = self._next_values(buffer, values, replay)
+            targets = buffer.targets(next_values, number)
+            seen = buffer.num_inputs(number) if number else 0
+            counts = np.maximum(buffer.counts(number)[:seen], 1.0)
+            means = buffer.target_sums(targets)[:seen] / counts
+            values.insert(0, np.clip(means + self.bonus / np.sqrt(counts), low, high))
+        return values
+
+    def _next_values(
+        self, buffer: StageBuffer, values: list[Floats], replay: ReplayBuffer
+    ) -> Floats:
+        """V_{h+1} of the next observations of a stage; `values` are those of later stages."""
+        following = buffer.next_observations
+        if not values or not len(following):
+            return np.zeros(len(following))
         shape = following.rows.shape[:2]
         tasks = following.tasks.repeat_interleave(shape[1]).tolist()
-        values = self._look_up(stage + 1, tasks, following.flat_rows.numpy())
-        return np.asarray(values.reshape(shape).max(axis=1))
+        next_buffer = replay.stages[-len(values)]
+        found = self._look_up(next_buffer, values[0], tasks, following.flat_rows.numpy())
+        return np.asarray(found.reshape(shape).max(axis=1))
 
-    def _look_up(self, stage: int, tasks: list[int], inputs: NDArray[np.generic]) -> Floats:
+    def _look_up(
+        self, buffer: StageBuffer, values: Floats, tasks: list[int], inputs: NDArray[np.generic]
+    ) -> Floats:
         """Values of inputs [n]; the upper end of the range for inputs without a value."""
-        rows = self._replay.stages[stage].inputs.find(tasks, inputs)
-        known = np.append(self._values[stage], self.value_range[1])
+        rows = buffer.inputs.find(tasks, inputs)
+        known = np.append(values, self.value_range[1])
         # Inputs first observed after the last plan have no value yet.
-        rows = np.where(rows < len(self._values[stage]), rows, -1)
+        rows = np.where(rows < len(values), rows, -1)
         return np.asarray(known[rows])
 
     def _validate(self, candidates: ArrayLike, tasks: ArrayLike | None) -> ActionSets:
@@ -98,7 +115,8 @@ class UCBVI:
         shape = tuple(action_sets.available.shape)
         row_tasks = action_sets.tasks.repeat_interleave(shape[1]).tolist()
         inputs = action_sets.candidates.flatten(0, 1).numpy()
-        values = torch.from_numpy(self._look_up(stage, row_tasks, inputs).reshape(shape))
+        found = self._look_up(self._replay.stages[stage], self._values[stage], row_tasks, inputs)
+        values = torch.from_numpy(found.reshape(shape))
         actions = action_sets.best_actions(values)
         return action_sets.decision(actions, values.gather(1, actions[:, None]).squeeze(1))
 
@@ -122,13 +140,18 @@ class UCBVI:
     def state(self) -> dict[str, Tensor]:
         """All transitions and the values of the plan, as named tensors."""
         stages = [{"values": torch.from_numpy(values.copy())} for values in self._values]
-        return self._replay.state(stages) | {"plan_index": torch.tensor(self.plan_index)}
+        counters = {
+            PLAN_INDEX: torch.tensor(self.plan_index),
+            NUM_SAMPLES: torch.tensor(self._num_samples),
+        }
+        return self._replay.state(stages) | counters
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from a state; it is checked before the agent changes."""
         replay, stage_states, others = self._replay.restored(state)
-        validate_state_names(others, ["plan_index"])
-        plan_index = validate_state_tensor(others, "plan_index", [], dtype=torch.int64, low=0)
+        validate_state_names(others, [PLAN_INDEX, NUM_SAMPLES])
+        plan_index = validate_plan_index(others)
+        num_samples = validate_num_samples(others, replay.stages)
         low, high = self.value_range
         values = []
         for own, buffer in zip(stage_states, replay.stages, strict=True):
@@ -141,7 +164,21 @@ class UCBVI:
                     f"the state has {len(saved)} values for {len(buffer.inputs)} inputs of a stage"
                 )
             values.append(saved.numpy().copy())
-        self._replay, self._values, self.plan_index = replay, values, int(plan_index)
+        self._require_values(values, replay, num_samples)
+        self._replay, self._values, self.plan_index = replay, values, plan_index
+        self._num_samples = num_samples
+
+    def _require_values(
+        self, values: list[Floats], replay: ReplayBuffer, num_samples: list[int]
+    ) -> None:
+        """Refuse saved values that do not follow from the transitions."""
+        for stage, expected in enumerate(self._backward(replay, num_samples)):
+            if len(values[stage]) != len(expected):
+                raise InvalidInputError(
+                    f"the state has {len(values[stage])} values of stage {stage}, but "
+                    f"{len(expected)} inputs at its last plan"
+                )
+            require_close(f"{stage}/values", values[stage], expected, 1e-9)
 
     def settings(self) -> dict[str, str]:
         """What must be the same to continue from a state."""
