@@ -9,8 +9,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.features import feature_dim_of
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
+from gfucb.core.validation.record_fields import require_type
 from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
 from gfucb.models import (
     FiniteClass,
@@ -51,6 +54,21 @@ class SyntheticBandit:
     seed: int
 
     def __post_init__(self) -> None:
+        require_type(self.true_function, "true_function", MultiheadFunction)
+        for name in ("num_tasks", "num_actions", "input_dim"):
+            validate_count(getattr(self, name), name)
+        if self.true_function.num_tasks != self.num_tasks:
+            raise InvalidInputError(
+                f"true_function must have a head for each of {self.num_tasks} tasks, got "
+                f"{self.true_function.num_tasks}"
+            )
+        example = torch.zeros(1, self.input_dim, dtype=torch.float64)
+        feature_dim = feature_dim_of(self.true_function.representation, example)
+        if feature_dim != self.true_function.heads.shape[1]:
+            raise InvalidInputError(
+                f"true_function has heads of {self.true_function.heads.shape[1]} numbers for "
+                f"{feature_dim} features"
+            )
         validate_number(self.noise_scale, "noise_scale", above=0.0)
         validate_seed(self.seed)
 

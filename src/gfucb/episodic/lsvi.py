@@ -74,8 +74,8 @@ class _StageValues:
         tolerance = TOLERANCE + 1e-14 * float(np.square(factors).sum()) / ridge
         ones = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
         require_close(f"{stage}/inverses", self.inverses @ factors, ones, tolerance)
-        lengths = [(values.heads[:, None] @ factors)[:, 0] for values in (self, expected)]
-        require_close(f"{stage}/heads", *lengths, tolerance)
+        own, other = ((values.heads[:, None] @ factors)[:, 0] for values in (self, expected))
+        require_close(f"{stage}/heads", own, other, tolerance)
 
     @classmethod
     def of_state(cls, state: Mapping[str, Tensor], num_tasks: int) -> _StageValues:

@@ -14,6 +14,7 @@ from gfucb.core.features import features_of
 from gfucb.core.linalg import cholesky_solve, task_sums
 from gfucb.core.protocols import Representation, WeightStatistics
 from gfucb.core.records import Prediction
+from gfucb.core.validation.record_fields import require_bound, require_not_negative, require_type
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
@@ -59,10 +60,16 @@ class ConfidenceSet:
     center_tangents: WeightStatistics | None = None
 
     def __post_init__(self) -> None:
-        for name in ("squared_radius", "ridge"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InvalidInputError(f"{name} must be finite and not negative, got {value}")
+        require_type(self.center, "center", MultiheadFunction)
+        require_type(self.data, "data", MultitaskDataset)
+        if self.center.num_tasks != self.data.num_tasks:
+            raise InvalidInputError(
+                f"the center has {self.center.num_tasks} heads, but the data have "
+                f"{self.data.num_tasks} tasks"
+            )
+        require_not_negative(self.squared_radius, "squared_radius")
+        require_not_negative(self.ridge, "ridge")
+        require_bound(self.head_norm_bound, "head_norm_bound")
 
     def squared_distance(self, function: MultiheadFunction) -> float:
         """Left side of the defining inequality; zero for the center."""

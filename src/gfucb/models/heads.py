@@ -10,6 +10,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import (
     cholesky_solve,
     inverse_squared_norms,
@@ -19,6 +20,12 @@ from gfucb.core.linalg import (
     task_sums,
 )
 from gfucb.core.records import Prediction
+from gfucb.core.validation.record_fields import (
+    require_bound,
+    require_floats,
+    require_not_negative,
+    require_type,
+)
 from gfucb.core.validation.settings import validate_number
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
@@ -182,6 +189,18 @@ class HeadEllipsoid:
     factors: CopyOnWriteRows
     squared_radius: float
     norm_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        require_floats(self.centers, "centers", "task", "feature")
+        require_type(self.factors, "factors", CopyOnWriteRows)
+        num_tasks, feature_dim = self.centers.shape
+        if self.factors.base.shape != (num_tasks, feature_dim, feature_dim):
+            raise InvalidInputError(
+                "factors must have the shape [task, feature, feature] of the centers "
+                f"{list(self.centers.shape)}, got {list(self.factors.base.shape)}"
+            )
+        require_not_negative(self.squared_radius, "squared_radius")
+        require_bound(self.norm_bound, "norm_bound")
 
     @property
     def cholesky(self) -> Tensor:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of, features_of
 from gfucb.core.protocols import Representation, RepresentationClass
+from gfucb.core.validation.record_fields import require_floats
 from gfucb.models.dataset import MultitaskDataset
 from gfucb.models.heads import HeadStatistics
 
@@ -50,6 +53,19 @@ class MultiheadFunction:
     value_range: tuple[float, float] | None = None
     head_fit: HeadFit | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if not callable(self.representation):
+            raise InvalidInputError(
+                f"representation must map inputs to features, got {self.representation!r}"
+            )
+        require_floats(self.heads, "heads", "task", "feature")
+        if not isinstance(self.offset, int | float) or not math.isfinite(self.offset):
+            raise InvalidInputError(f"offset must be a finite number, got {self.offset!r}")
+        if self.value_range is not None and not _is_range(self.value_range):
+            raise InvalidInputError(
+                f"value_range must be None or (low, high), low < high, got {self.value_range!r}"
+            )
+
     @property
     def num_tasks(self) -> int:
         """Number of heads."""
@@ -90,6 +106,15 @@ class MultiheadFunction:
         if fit is None or fit.representation is not self.representation:
             return None
         return fit if fit.data is data and fit.num_samples == len(data) else None
+
+
+def _is_range(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and all(isinstance(end, int | float) for end in value)
+        and value[0] < value[1]
+    )
 
 
 def prior_function(

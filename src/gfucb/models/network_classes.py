@@ -21,7 +21,6 @@ from gfucb.models.representations import (
     NeuralRepresentation,
     Normalisation,
     as_network,
-    normalise,
 )
 
 # Refitting phi when the data has grown by 30% has the same regret as refitting in every round.
@@ -103,7 +102,6 @@ class NeuralClass(_Networks):
             raise InvalidInputError(
                 f"a neural class needs a torch module, got {type(self.module).__name__}"
             )
-        normalise(torch.zeros(1, 1), self.normalisation)  # refuses an unknown one
         network = NeuralRepresentation(self.module, self.normalisation).copy()
         object.__setattr__(self, "module", network.module)
 

@@ -11,8 +11,11 @@ from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Representation
+from gfucb.core.validation.record_fields import require_floats, require_type
+from gfucb.core.validation.settings import validate_choice
 
 Normalisation = Literal["none", "l2", "simplex"]
+NORMALISATIONS = ("none", "l2", "simplex")
 SMALLEST_NORM = 1e-6
 
 
@@ -40,6 +43,7 @@ class LinearRepresentation:
     matrix: Tensor  # [feature, input], float64
 
     def __post_init__(self) -> None:
+        require_floats(self.matrix, "matrix", "feature", "input")
         # The layout of a restored matrix: in another one products round differently, and a
         # restored agent would not continue to the last bit.
         object.__setattr__(self, "matrix", self.matrix.contiguous())
@@ -72,6 +76,10 @@ class NeuralRepresentation:
 
     module: nn.Module
     normalisation: Normalisation = "none"
+
+    def __post_init__(self) -> None:
+        require_type(self.module, "module", nn.Module)
+        validate_choice(self.normalisation, "normalisation", NORMALISATIONS)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """Features [n, feature] of inputs [n, *input], in the dtype of the module."""
@@ -126,6 +134,5 @@ def normalise(features: Tensor, how: Normalisation) -> Tensor:
         return features * squared_norms.rsqrt()
     if how == "simplex":
         return features.softmax(-1)
-    if how != "none":
-        raise InvalidInputError(f"normalisation must be 'none', 'l2' or 'simplex', got {how!r}")
+    validate_choice(how, "normalisation", NORMALISATIONS)
     return features
