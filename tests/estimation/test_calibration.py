@@ -40,6 +40,29 @@ def test_the_radius_is_the_smallest_that_covers_the_target_share():
     assert calibration.task_radius == 90  # ranks 1 to 90 of 99: 0.9 of one hundred
 
 
+def test_the_rank_counts_the_score_of_the_next_reward():
+    errors = torch.arange(1, 101, dtype=torch.float64)
+    calibration = calibrated(CalibratedRadius(1.0, 0.9, warm_up=100), errors, torch.zeros(100))
+    assert calibration.task_radius == 91  # 0.9 of 101 is more than 90
+
+
+def test_a_quarter_of_all_scores_counts():
+    errors = torch.cat([torch.full((150,), 5.0), torch.full((50,), 1.0)]).double()
+    for length, radius in ((200, 1.0), (190, 1.0), (180, 5.0)):
+        recent = calibrated(CalibratedRadius(1.0, 0.8), errors[:length], torch.zeros(length))
+        assert recent.task_radius == radius
+
+
+def test_an_agent_compares_each_reward_with_its_own_prediction():
+    agent = GFUCB(3, seed=0)
+    decision = agent.decide(torch.rand(3, 4, 5, generator=random_stream(0, "x")))
+    rewards = torch.tensor([0.1, 0.7, 0.4], dtype=torch.float64)
+    agent.observe(decision[[2, 0]], rewards[[2, 0]])
+    prediction = decision.prediction
+    scores = (rewards - prediction.mean).abs() / (1 + prediction.variance).sqrt()
+    assert torch.equal(agent.radius_state.scores, scores[[2, 0]])
+
+
 def test_early_errors_are_forgotten_and_the_window_is_bounded():
     errors = torch.cat([torch.full((500,), 5.0), torch.full((1500,), 0.1)]).double()
     calibration = calibrated(CalibratedRadius(1.0, 0.9, window=800), errors, torch.zeros(2000))
