@@ -63,6 +63,18 @@ def test_a_sample_is_held_out_by_its_index_whatever_comes_after_it():
         assert torch.equal(rule.held_out(shorter), held_out[:size])
 
 
+def test_the_first_samples_of_a_task_are_trained_on_until_there_are_many_in_total():
+    data = MultitaskDataset(50, torch.Size([1]), torch.float64)
+    tasks = torch.cat([torch.zeros(200, dtype=torch.int64), torch.arange(50).repeat(6)])
+    data.append(tasks, torch.zeros(500, 1), torch.zeros(500))
+    rule = HeldOutStopping(share=0.5, first_of_task=40, first=400, fewest=1)
+    held_out = rule.held_out(data)
+    assert not held_out[:40].any()
+    assert held_out[40:200].any()
+    assert not held_out[200:400][tasks[200:400] > 0].any()
+    assert held_out[400:].sum() > 20
+
+
 def test_batches_have_no_held_out_sample_and_all_others():
     data = linear_data(200)
     held_out = QUICK.held_out(data)

@@ -50,9 +50,11 @@ class HeldOutStopping:
     """
 
     share: float = 0.1
-    """Held-out share of the samples after the first `first`."""
-    first: int = 200
-    """The first samples are all trained on."""
+    """Held-out share of the samples after the first."""
+    first_of_task: int = 40
+    """The first samples of each task are all trained on, up to sample `first` in total."""
+    first: int = 5000
+    """Samples after this one may be held out, however few their task has."""
     fewest: int = 50
     """The fewest held-out samples for a check."""
     most: int = 1000
@@ -63,7 +65,7 @@ class HeldOutStopping:
     """Steps without a lower error, at least, as a share of the usual steps of the fit."""
     patience_growth: float = 0.5
     """Steps without a lower error, in proportion to the step of the lowest."""
-    smallest_gain: float = 0.005
+    smallest_gain: float = 0.01
     """An error counts as lower if it is lower by this share."""
     passes: float = 20.0
     """Of the data, in the bound of the steps."""
@@ -73,7 +75,8 @@ class HeldOutStopping:
 
     def __post_init__(self) -> None:
         validate_number(self.share, "share", above=0.0)
-        validate_count(self.first, "first", at_least=0)
+        for name in ("first_of_task", "first"):
+            validate_count(getattr(self, name), name, at_least=0)
         for name in ("fewest", "most", "check_every"):
             validate_count(getattr(self, name), name)
         for name in ("patience", "patience_growth", "smallest_gain", "passes"):
@@ -90,11 +93,13 @@ class HeldOutStopping:
         """
         # A longer stream of uniform draws begins with the shorter one.
         draws = torch.rand(len(data), generator=random_stream(0, "held-out samples"))
-        is_drawn = draws < self.share
-        is_drawn[: self.first] = False
-        drawn = is_drawn.nonzero().squeeze(1)
+        tasks = data.tasks.cpu()
+        # Phi needs all samples while tasks have few: holding some out then costs regret.
+        is_later = _ranks(tasks) >= self.first_of_task
+        is_later[self.first :] = True
+        drawn = ((draws < self.share) & is_later).nonzero().squeeze(1)
         most_of_task = max(HELD_OUT_OF_TASK, self.most // data.num_tasks)
-        drawn = drawn[_ranks(data.tasks.cpu()[drawn]) < most_of_task]
+        drawn = drawn[_ranks(tasks[drawn]) < most_of_task]
         if len(drawn) < self.fewest:
             return None
         return torch.zeros(len(data), dtype=torch.bool).index_fill(0, drawn, True)
