@@ -148,3 +148,8 @@ def test_long_values_are_cut_to_where_they_differ():
     _, one, other = find_difference({"a": common + "ReLU"}, {"a": common + "Tanh"})
     assert one.endswith("ReLU") and other.endswith("Tanh")
     assert len(one) < 100
+
+
+def test_a_row_that_repeats_memory_is_described_by_its_numbers():
+    row = torch.ones(3).as_strided((1,), (0,))
+    assert describe_setting(row) == describe_setting(torch.ones(1))

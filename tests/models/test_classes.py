@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from gfucb import GFUCB, FiniteClass, LinearClass, NeuralClass
+from gfucb.core.digests import digest_of
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.models import (
@@ -21,7 +22,6 @@ from gfucb.models import (
     as_representation_class,
     features_of,
 )
-from gfucb.models.fingerprints import digest_of
 
 INPUTS = torch.linspace(-1, 1, 12).reshape(4, 3)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import inspect
 import types
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from gfucb.core.digests import digest_of
 
 SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 # The setting that counts only for a state without data: any other state holds the weights.
@@ -143,9 +144,9 @@ def _describe_collection(
 
 
 def _describe_array(value: Tensor | np.ndarray) -> str:
-    tensor = torch.as_tensor(value).detach().cpu().clone(memory_format=torch.contiguous_format)
-    digest = _digest(tensor.view(-1).view(torch.uint8).numpy().tobytes())
-    return f"tensor({str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}, {digest})"
+    tensor = torch.as_tensor(value)
+    kind = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+    return f"tensor({kind}, {digest_of(tensor)})"
 
 
 def _describe_function(value: object, outer: frozenset[int]) -> str:
@@ -165,15 +166,7 @@ def _describe_function(value: object, outer: frozenset[int]) -> str:
         for v in cells
     ]
     defaults = _describe(getattr(value, "__defaults__", None), outer)
-    return f"{name}({_digest(_code_bytes(code))}, {defaults}, [{', '.join(bound)}])"
-
-
-def _code_bytes(code: types.CodeType) -> bytes:
-    constants = [
-        _code_bytes(c) if isinstance(c, types.CodeType) else repr(c).encode()
-        for c in code.co_consts
-    ]
-    return b"|".join([code.co_code, repr(code.co_names).encode(), *constants])
+    return f"{name}({digest_of(code)}, {defaults}, [{', '.join(bound)}])"
 
 
 def _layer_options(layer: nn.Module) -> str:
@@ -203,7 +196,3 @@ def _constructor_arguments(value: object, outer: frozenset[int]) -> str:
 
 def _attributes(value: object, names: Iterable[str], outer: frozenset[int]) -> str:
     return ", ".join(f"{name}={_describe(getattr(value, name), outer)}" for name in names)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.digests import digest_of
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of
 from gfucb.core.protocols import Representation, RepresentationClass
 from gfucb.core.validation.settings import validate_count
 from gfucb.core.validation.states import validate_state_tensor
-from gfucb.models.fingerprints import digest_of
 from gfucb.models.network_classes import REFIT_GROWTH, DefaultNetworkClass, NeuralClass
 from gfucb.models.representations import LinearRepresentation
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.digests import digest_of
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Representation
 from gfucb.core.setting_descriptions import describe_module
 from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.core.validation.states import validate_state_tensor
-from gfucb.models.fingerprints import digest_of
 from gfucb.models.nn.networks import default_network
 from gfucb.models.representations import (
     NeuralRepresentation,

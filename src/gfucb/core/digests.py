@@ -1,9 +1,10 @@
-"""Short digests that identify a representation, so that a saved agent is restored into its own.
+"""Short digests of values, the same in every process.
 
-A digest covers what determines the function: types, plain attributes, tensors and weights. A
-module-level function is identified by its qualified name alone, so that a new Python version does
-not change it. A lambda or a local function has no unique name; its digest also covers its
-bytecode, which can differ between Python versions. Default arguments and closures always count.
+They identify representations and settings, so that a saved agent is restored into its own. A digest
+covers what determines a function: types, plain attributes, tensors and weights. A module-level
+function is identified by its qualified name alone, so that a new Python version does not change it.
+A lambda or a local function has no unique name; its digest also covers its bytecode, which can
+differ between Python versions. Default arguments and closures always count.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def _parts(value: Any, parents: tuple[int, ...]) -> Iterator[bytes]:
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         yield f"{type(value).__name__} {value!r}".encode()
     elif isinstance(value, Tensor):
-        yield from _array_parts(value.detach().cpu().contiguous())
+        # A clone, because a contiguous tensor of one row may have strides of 0.
+        tensor = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        yield from _array_parts(tensor)
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape}".encode()
         yield np.ascontiguousarray(value).tobytes()
