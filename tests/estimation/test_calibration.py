@@ -85,8 +85,9 @@ def test_a_task_that_decides_alone_has_its_share_of_the_radius():
     agent.observe(agent.decide(x), [0.1, 0.2, 0.3, 0.4])
     radius = agent.radius_state.task_radius
     assert agent.confidence_set(x[0]).squared_radius == pytest.approx(4 * radius**2)
-    agent.decide(x[:1], tasks=[2])
-    assert agent.last_selection.squared_radius == pytest.approx(radius**2)
+    for tasks, num_sharing in (([2], 1), ([2, 2], 1), ([2, 0, 2], 2)):
+        agent.decide(x[: len(tasks)], tasks=tasks)
+        assert agent.last_selection.squared_radius == pytest.approx(num_sharing * radius**2)
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,10 @@ def test_coordinate_ascent_is_close_to_the_exact_choice(repeated):
     assert np.mean(shares) > 0.97
 
 
-def test_bonuses_sum_to_the_joint_bonus_and_split_into_head_and_representation():
+@pytest.mark.parametrize("tasks", [[0, 1, 2], [0, 0, 1]])
+def test_bonuses_sum_to_the_joint_bonus_and_split_into_head_and_representation(tasks):
     confidence_set, action_sets = case(0)
+    action_sets = replace(action_sets, tasks=torch.tensor(tasks))
     choice = Linearised(WHOLE)(confidence_set, action_sets)
     tangent = Tangent.at(confidence_set, action_sets, WHOLE, 10.0)
     own, shared = tangent._sums(*tangent._whitened(choice.actions))
