@@ -47,7 +47,8 @@ def run_in_processes(
         futures = {pool.submit(function, item): item for item in items}
         while futures:
             ended, _ = wait(futures, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            for future in ended:
+            # Those that ended together in the order of their start: `ended` is a set.
+            for future in [future for future in futures if future in ended]:
                 yield futures.pop(future), future.result()
             poll()
         pool.shutdown()
