@@ -1,7 +1,9 @@
 """Early stopping by the error on held-out samples."""
 
+import gc
 import logging
 import math
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -12,6 +14,7 @@ from gfucb import VariableProjection
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.estimation import HeldOutStopping, squared_error
+from gfucb.estimation.stacked_fit import StackedFit
 from gfucb.estimation.stopping import CHECKED_ROWS, HeldOutCheck, StoppingRule
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset, NeuralRepresentation
 from gfucb.models.nn.stacked import NetworkStack
@@ -258,3 +261,23 @@ def test_progress_is_logged(caplog):
 def test_settings_that_make_no_sense_are_refused(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("stopping", [None, QUICK])
+def test_a_stacked_fit_is_freed_at_once(stopping):
+    """A CUDA graph that the garbage collector frees during another capture breaks that capture."""
+    data = linear_data(240)
+    stack = NetworkStack([NeuralRepresentation(network(1))])
+    fit = VariableProjection(steps=2, max_steps=2, stopping=stopping)
+    gc.collect()
+    gc.disable()
+    try:
+        training = StackedFit(
+            fit, stack, [data], offset=0.0, ridge=1.0, generators=[random_stream(0, "fit")]
+        )
+        training.run()
+        freed = weakref.ref(training)
+        del training
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -54,24 +54,27 @@ class StackedFit:
             fit.learning_rate_for(len(data[0])),
             capturable=self.device.type == "cuda",
         )
-        # An augmentation draws on the CPU in every step, so it cannot be part of a CUDA graph.
-        is_graphed = fit.augment is None
-        self.step = CudaGraphed(self._step, self.device) if is_graphed else self._step
 
     def run(self) -> None:
         """Make the steps of the plan, or those until the held-out errors stop falling."""
+        # An augmentation draws on the CPU in every step, so it cannot be part of a CUDA graph. The
+        # graph is no attribute: it would be in a cycle, and freed during the capture of another.
+        is_graphed = self.fit.augment is None
+        step = CudaGraphed(self._step, self.device) if is_graphed else self._step
         stopping = self.fit.stopping
         # Held-out samples follow from their indices: all replicas hold out the same.
         held_out = None if stopping is None else stopping.held_out(self.data[0])
         if stopping is None or held_out is None:
             plan = self._plan(self.generators)
             with global_randomness_from(self.generators[0]):
-                self._make_steps(plan)
+                self._make_steps(step, plan)
         else:
-            self._run_until_stopped(stopping, held_out)
+            self._run_until_stopped(step, stopping, held_out)
         self.stack.module.eval()
 
-    def _run_until_stopped(self, stopping: HeldOutStopping, held_out: Tensor) -> None:
+    def _run_until_stopped(
+        self, step: Callable[[], None], stopping: HeldOutStopping, held_out: Tensor
+    ) -> None:
         """All replicas make steps until the last one stops; each has its own best weights."""
         draws = [plan_generator(generator) for generator in self.generators]
         rules = [self.fit.stopping_rule(stopping, own, self.stack.module) for own in self.data]
@@ -84,7 +87,7 @@ class StackedFit:
             while steps := max(rule.next_steps for rule in rules):
                 done = max(rule.step for rule in rules)
                 plan = self._plan(draws, steps=steps, held_out=held_out)
-                self._make_steps(plan, (stopping, averaged, done))
+                self._make_steps(step, plan, (stopping, averaged, done))
                 errors = check.errors(averaged)
                 for replica, (rule, error) in enumerate(zip(rules, errors, strict=True)):
                     if rule.next_steps and rule.is_best(done + steps, error):
@@ -105,13 +108,16 @@ class StackedFit:
         return FitPlan.stack(plans).to(self.device)
 
     def _make_steps(
-        self, plan: FitPlan, averaging: tuple[HeldOutStopping, NetworkStack, int] | None = None
+        self,
+        step: Callable[[], None],
+        plan: FitPlan,
+        averaging: tuple[HeldOutStopping, NetworkStack, int] | None = None,
     ) -> None:
         """Make the steps of a plan; averages are updated after each, given the steps before."""
         self.stack.module.train()
         for index, batch in enumerate(plan):
             self._set_batch(batch)
-            self.step()
+            step()
             if averaging is not None:
                 stopping, averaged, done = averaging
                 averages, weights = averaged.weights.values(), self.stack.weights.values()
