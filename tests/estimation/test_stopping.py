@@ -19,7 +19,7 @@ from gfucb.estimation.stopping import CHECKED_ROWS, HeldOutCheck, StoppingRule
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset, NeuralRepresentation
 from gfucb.models.nn.stacked import NetworkStack
 
-QUICK = HeldOutStopping(share=0.2, first=20, fewest=10, check_every=5, patience=1 / 6)
+QUICK = HeldOutStopping(share=0.2, first_of_task=0, fewest=10, check_every=5, patience=1 / 6)
 PENALTY = HeadPenalty(1e-2)
 DIM, FEATURES = 6, 2
 
@@ -76,6 +76,19 @@ def test_the_first_samples_of_a_task_are_trained_on_until_there_are_many_in_tota
     assert held_out[40:200].any()
     assert not held_out[200:400][tasks[200:400] > 0].any()
     assert held_out[400:].sum() > 20
+    # A long log is learned in a first fit, however few samples its tasks have.
+    of_first_fit = rule.held_out(data, is_first_fit=True)
+    assert of_first_fit[200:400][tasks[200:400] > 0].any()
+
+
+def test_only_a_first_fit_holds_out_samples_of_tasks_with_few():
+    data, start = linear_data(200), start_at(network(1))
+    few = replace(QUICK, first_of_task=100, first=1000)
+    fit, steps = counting(VariableProjection(60, 60, 0.0, stopping=few))
+    fit(data, start, PENALTY, random_stream(0, "fit"))
+    assert len(steps) == 60 * QUICK.patience
+    fit(data, start.with_heads(start.heads + 1), PENALTY, random_stream(0, "fit"))
+    assert len(steps) == 60 * QUICK.patience + 60
 
 
 def test_batches_have_no_held_out_sample_and_all_others():
@@ -90,7 +103,7 @@ def test_batches_have_no_held_out_sample_and_all_others():
 
 
 def test_with_too_few_held_out_samples_a_fit_is_that_without_stopping():
-    data, start = linear_data(60), start_at(network(1))
+    data, start = linear_data(40), start_at(network(1))
     plain = VariableProjection(steps=7)
     assert QUICK.held_out(data) is None
     one, other = (

@@ -29,6 +29,7 @@ class SingleFit:
         offset: of the function that is fitted.
         ridge: the penalty on heads.
         generator: the only source of randomness.
+        is_first: whether the network was never trained.
     """
 
     def __init__(
@@ -40,10 +41,11 @@ class SingleFit:
         offset: float,
         ridge: float,
         generator: torch.Generator,
+        is_first: bool,
     ) -> None:
         self.fit, self.representation, self.data = fit, representation, data
         self.offset, self.ridge, self.generator = offset, ridge, generator
-        self.module = representation.module
+        self.is_first, self.module = is_first, representation.module
         self.layers = seeded_layers(self.module)
         self.weights = [p for p in self.module.parameters() if p.requires_grad]
         self.targets = all_targets(data, offset)
@@ -52,7 +54,9 @@ class SingleFit:
     def run(self) -> None:
         """Make the steps of the plan, or those until the held-out error stops falling."""
         stopping = self.fit.stopping
-        held_out = None if stopping is None else stopping.held_out(self.data)
+        held_out = None
+        if stopping is not None:
+            held_out = stopping.held_out(self.data, is_first_fit=self.is_first)
         if stopping is None or held_out is None:
             plan = self.fit.plan(self.data, self.module, self.generator)
             with global_randomness_from(self.generator):

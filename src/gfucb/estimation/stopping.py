@@ -51,7 +51,7 @@ class HeldOutStopping:
 
     share: float = 0.1
     """Held-out share of the samples after the first."""
-    first_of_task: int = 40
+    first_of_task: int = 80
     """The first samples of each task are all trained on, up to sample `first` in total."""
     first: int = 5000
     """Samples after this one may be held out, however few their task has."""
@@ -61,7 +61,7 @@ class HeldOutStopping:
     """The most held-out samples, in equal parts for all tasks; but ten of a task are allowed."""
     check_every: int = 20
     """Steps between checks."""
-    patience: float = 0.5
+    patience: float = 0.25
     """Steps without a lower error, at least, as a share of the usual steps of the fit."""
     patience_growth: float = 0.5
     """Steps without a lower error, in proportion to the step of the lowest."""
@@ -86,16 +86,17 @@ class HeldOutStopping:
             name = "averaging" if self.averaging >= 1 else "share"
             raise InvalidInputError(f"{name} must be below 1, got {getattr(self, name)}")
 
-    def held_out(self, data: MultitaskDataset) -> Tensor | None:
+    def held_out(self, data: MultitaskDataset, *, is_first_fit: bool = False) -> Tensor | None:
         """Which samples are held out, [sample] of booleans on the CPU; None if too few are.
 
-        A sample is held out by its index, whatever comes after it.
+        A sample is held out by its index, whatever comes after it. In a first fit all samples may
+        be held out: phi is untrained, and the usual steps are too few for a long log.
         """
         # A longer stream of uniform draws begins with the shorter one.
         draws = torch.rand(len(data), generator=random_stream(0, "held-out samples"))
         tasks = data.tasks.cpu()
         # Phi needs all samples while tasks have few: holding some out then costs regret.
-        is_later = _ranks(tasks) >= self.first_of_task
+        is_later = _ranks(tasks) >= (0 if is_first_fit else self.first_of_task)
         is_later[self.first :] = True
         drawn = ((draws < self.share) & is_later).nonzero().squeeze(1)
         most_of_task = max(HELD_OUT_OF_TASK, self.most // data.num_tasks)

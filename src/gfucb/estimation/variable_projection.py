@@ -128,6 +128,7 @@ class VariableProjection(LeastSquares):
             offset=start.offset,
             ridge=penalty.ridge,
             generator=generator,
+            is_first=not bool(start.heads.any()),
         ).run()
         return best_on(representation, data, start, penalty)
 
