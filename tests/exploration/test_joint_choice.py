@@ -54,6 +54,19 @@ def test_the_joint_choice_equals_brute_force(
     assert reached == pytest.approx(choice.value, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", [314, 508, 664, 723, 1042, 1055, 1245, 1339])
+def test_close_calls_equal_brute_force(seed):
+    """Small means of wide options: the best tuple is not the incumbent, and few bounds exclude."""
+    rng = np.random.default_rng(seed)
+    groups, options = int(rng.integers(2, 6)), int(rng.integers(2, 5))
+    widths = rng.random((groups, options)) ** 2 * rng.choice([1, 4])
+    means = -0.5 * np.sqrt(widths) * rng.choice([0.5, 1.0, 1.5])
+    means = means + 0.05 * rng.standard_normal((groups, options))
+    choice = choose_jointly(means, widths, 1.0)
+    assert choice.is_exact
+    assert choice.value == pytest.approx(brute_force(means, widths, 1.0), abs=1e-12)
+
+
 def test_separate_choices_differ_from_the_joint_choice():
     """Two groups that both explore share one radius, so the second adds a smaller bonus."""
     means = np.array([[1.0, 0.0]] * 2)
