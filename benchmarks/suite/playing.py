@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.records import BanditRound, Decision, Row
 from gfucb.runs.text_files import write_json
@@ -45,6 +44,7 @@ class ProblemRun:
     Beyond `BanditEnvironment` an environment may have
 
     * `log()`: tasks, inputs and rewards that `agent.learn` receives in one call before round 1;
+      agents without this method start without the log;
     * `tasks`: the tasks of the rows of a round, if these are not all tasks;
     * `round_after(index, chosen)` and `num_items`: rounds that depend on the items chosen before,
       [task, item];
@@ -91,10 +91,9 @@ class ProblemRun:
             write_json(self.directory / TIMING_FILE, self.latencies.worst)
 
     def _learn_log(self) -> None:
-        if not hasattr(self.agent, "learn"):
-            raise InvalidInputError(f"{type(self.agent).__name__} does not learn from logs")
-        log = self.environment.log()
-        self.latencies.timed("learn", lambda: self.agent.learn(*log))
+        if hasattr(self.agent, "learn"):
+            log = self.environment.log()
+            self.latencies.timed("learn", lambda: self.agent.learn(*log))
 
     def _play(self, index: int) -> Row:
         round_ = self._round(index)

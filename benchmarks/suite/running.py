@@ -36,6 +36,7 @@ class Plan:
         contenders: names; of each family, those that it has.
         tuning_seeds: how many, from 2000 on.
         report_seeds: how many, from 100 on.
+        num_rounds: T of all families; None for their own.
         is_quick: whether runs have the lengths of the quick version.
         label: of the agents that learn a network. Their code changes, and runs of each version are
             stored under a label of their own; runs of linear agents are shared.
@@ -47,11 +48,14 @@ class Plan:
     contenders: tuple[str, ...] = tuple(CONTENDERS)
     tuning_seeds: int = 3
     report_seeds: int = 5
+    num_rounds: int | None = None
     is_quick: bool = False
     label: str = "default"
 
     def rounds(self, family: Family) -> int:
         """T."""
+        if self.num_rounds is not None:
+            return self.num_rounds
         return family.quick_rounds if self.is_quick else family.num_rounds
 
     def contenders_of(self, family: Family) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from benchmarks.suite import running
-from benchmarks.suite.__main__ import main
+from benchmarks.suite.__main__ import main, parser, plan_of
 from benchmarks.suite.analysis import contender_table, ratio_interval, ratio_table
 from benchmarks.suite.contenders import CONTENDERS, Contender, Registered
 from benchmarks.suite.families import FAMILIES, Family
@@ -20,7 +20,6 @@ from benchmarks.suite.problems.variants import Outlier, WheelAfterWheels
 
 from gfucb.bandits import LinearUCB, Uniform
 from gfucb.bandits.linear_features import ItemFeatures
-from gfucb.core.errors import InvalidInputError
 from gfucb.runs.store import RunDirectory
 
 
@@ -73,6 +72,17 @@ def test_the_command_tunes_reports_and_resumes(small_suite, tmp_path, capsys):
     run_tiny(tmp_path)
     assert "12 runs, 0 of them missing" in capsys.readouterr().out
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("rows.csv")}
+
+
+def test_the_quick_version_has_fewer_settings_and_the_number_of_rounds_can_be_set():
+    plan = plan_of(parser().parse_args(["run", "--quick"]))
+    assert plan.tuning_seeds == 1 and len(plan.grid_of("linear-task")) == 3
+    assert all(FAMILIES[name].quick_rounds == plan.rounds(FAMILIES[name]) for name in plan.families)
+    assert "multitask-greedy" not in plan.contenders and "gfucb" in plan.contenders
+    long = plan_of(parser().parse_args(["run", "--num-rounds", "20000"]))
+    assert long.rounds(FAMILIES["wheel-0.5"]) == 20000
+    assert set(long.families) == set(FAMILIES) and set(long.contenders) == set(CONTENDERS)
+    assert len(long.grid_of("linear-task")) == len(CONTENDERS["linear-task"].grid)
 
 
 def test_only_agents_with_networks_run_again_under_another_label(small_suite, tmp_path, capsys):
@@ -160,12 +170,7 @@ def test_a_log_is_learned_once_before_the_first_round_and_rows_are_of_the_last_t
     rows = list(play_problem(agent, environment, 4))
     assert len(rows) == 4 and len(agent.logs) == 1 and len(agent.logs[0][0]) == 192
     assert agent.tasks.tolist() == [64]
-
-    class NoLogs(Constant):
-        learn = property()
-
-    with pytest.raises(InvalidInputError, match="does not learn from logs"):
-        next(play_problem(NoLogs(0), environment, 4))
+    assert len(list(play_problem(Uniform(65), environment, 2))) == 2  # it has no `learn`
 
 
 def test_regret_of_the_task_with_the_outlier_does_not_count():
