@@ -1,0 +1,85 @@
+"""Rewards of items with ids as sufficient statistics: one row for each pair of task and item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPairs:
+    """Count and mean of the targets of every pair of task and item that occurs, sorted by task.
+
+    With Gaussian noise nothing else matters, except the squares within pairs for the noise.
+
+    Attributes:
+        tasks: [pair].
+        items: [pair].
+        counts: number of samples, [pair], float64.
+        means: mean target, [pair].
+        num_tasks: tasks are numbered 0 .. num_tasks - 1.
+        num_items: items are numbered 0 .. num_items - 1.
+        within: sum of squared differences of samples from their mean, [pair].
+    """
+
+    tasks: Tensor
+    items: Tensor
+    counts: Tensor
+    means: Tensor
+    num_tasks: int
+    num_items: int
+    within: Tensor
+
+    @classmethod
+    def of(
+        cls, items: Tensor, tasks: Tensor, targets: Tensor, *, num_items: int, num_tasks: int
+    ) -> ItemPairs:
+        """The pairs of samples: items, tasks and targets are [sample]."""
+        keys, pair_of = torch.unique(tasks * num_items + items, return_inverse=True)
+        targets = targets.to(torch.float64)
+        counts = torch.bincount(pair_of, minlength=len(keys)).to(torch.float64)
+        means = targets.new_zeros(len(keys)).index_add(0, pair_of, targets) / counts
+        within = torch.zeros_like(means).index_add(0, pair_of, (targets - means[pair_of]).square())
+        pair_tasks = torch.div(keys, num_items, rounding_mode="floor")
+        return cls(pair_tasks, keys % num_items, counts, means, num_tasks, num_items, within)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def by_task(self, weights: Tensor, values: Tensor) -> Tensor:
+        """Sum over the pairs of a task of weight [pair] times the row of its item in `values`.
+
+        [pair], [item, column] -> [task, column], without an intermediate [pair, column].
+        """
+        size = (self.num_tasks, self.num_items)
+        return self._sparse(self.tasks, self.items, weights, size) @ values
+
+    def by_item(self, weights: Tensor, values: Tensor) -> Tensor:
+        """Sum over the pairs of an item of weight [pair] times the row of its task in `values`.
+
+        [pair], [task, column] -> [item, column].
+        """
+        size = (self.num_items, self.num_tasks)
+        return self._sparse(self.items, self.tasks, weights, size) @ values
+
+    @staticmethod
+    def _sparse(rows: Tensor, columns: Tensor, weights: Tensor, size: tuple[int, int]) -> Tensor:
+        indices = torch.stack([rows, columns])
+        return torch.sparse_coo_tensor(indices, weights, size, check_invariants=False)
+
+    def find(self, tasks: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Row of each pair (task, item), and whether it occurs; the row is arbitrary if not."""
+        if not len(self):
+            return torch.zeros_like(items), torch.zeros_like(items, dtype=torch.bool)
+        keys, wanted = self.tasks * self.num_items + self.items, tasks * self.num_items + items
+        rows = torch.searchsorted(keys, wanted).clamp_max(len(self) - 1)
+        return rows, keys[rows] == wanted
+
+    def where(self, kept: Tensor) -> ItemPairs:
+        """The pairs with `kept` [pair]."""
+        columns = (self.tasks, self.items, self.counts, self.means)
+        tasks, items, counts, means = (column[kept] for column in columns)
+        within = self.within[kept]
+        return ItemPairs(tasks, items, counts, means, self.num_tasks, self.num_items, within)
