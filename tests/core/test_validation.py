@@ -12,7 +12,7 @@ import gfucb
 from gfucb import GFUCB, Decision, FiniteClass, VariableProjection
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures, Prediction
-from gfucb.models import IdentityRepresentation
+from gfucb.models import DefaultNetworkClass, IdentityRepresentation
 
 NAN, INF = float("nan"), float("inf")
 
@@ -259,7 +259,8 @@ def test_a_network_that_does_not_read_the_inputs_is_named():
 
 def test_inputs_far_from_one_are_refused_by_the_default_network_only():
     with pytest.raises(InvalidInputError, match="Standardise"):
-        GFUCB(3).decide(1e6 * candidates(0))
+        GFUCB(3, DefaultNetworkClass()).decide(1e6 * candidates(0))
+    GFUCB(3).decide(1e6 * candidates(0))  # tables are standardised
     GFUCB(3, nn.Linear(5, 2)).decide(1e6 * candidates(0))
 
 

@@ -11,6 +11,7 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import Prediction
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.estimation.calibration import Calibration
+from gfucb.models import DefaultNetworkClass
 from gfucb.runs import play
 
 
@@ -80,7 +81,7 @@ def test_before_the_warm_up_and_without_a_target_the_radius_is_the_initial_one()
 
 
 def test_a_task_that_decides_alone_has_its_share_of_the_radius():
-    agent = GFUCB(4, seed=0)
+    agent = GFUCB(4, DefaultNetworkClass(), seed=0)
     x = torch.rand(4, 3, 5, generator=random_stream(0, "x"))
     agent.observe(agent.decide(x), [0.1, 0.2, 0.3, 0.4])
     radius = agent.radius_state.task_radius

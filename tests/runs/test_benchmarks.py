@@ -76,7 +76,7 @@ def test_growth_compares_the_rounds_it_names(monkeypatch):
     num_rounds = {"decided": 0}
 
     def cost(agent) -> float:
-        if agent.learner.fit is not bench.SHORT_FIT:
+        if agent.network_learner.fit is not bench.SHORT_FIT:
             num_rounds["decided"] += 1
         return float(num_rounds["decided"])
 

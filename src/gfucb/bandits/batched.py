@@ -21,6 +21,7 @@ from gfucb.bandits.batched_validation import (
     validate_batch_feedback,
     validate_replicas,
 )
+from gfucb.bandits.default_learner import network_learner
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
 from gfucb.core.linalg import inverse_squared_norms
@@ -49,10 +50,10 @@ class BatchedAgents:
         self.agents = validate_replicas(agents)
         first = self.agents[0]
         self.num_tasks = first.num_tasks
-        self.device = first.learner.device
+        self.device = first.network_learner.device
         self.num_fits = [0] * len(self.agents)
         self.radius_states = [agent.radius_state for agent in self.agents]
-        self._learner = first.learner
+        self._learner = first.network_learner
         self._fit, self._selector = batched_fit(first), batched_selector(first)
         self._samples_at_fit = 0
         self._error_monitors = [PredictionErrorMonitor()] * len(self.agents)
@@ -156,7 +157,7 @@ class BatchedAgents:
             for replica, (agent, network) in enumerate(zip(self.agents, networks, strict=True)):
                 agent.load_state(
                     self._state_of(replica, heads)
-                    | agent.learner.representation_state(network)
+                    | agent.network_learner.representation_state(network)
                     | self.radius_states[replica].tensors()
                 )
         return self.agents
@@ -179,7 +180,10 @@ class BatchedAgents:
 
     def _prior(self, inputs: Tensor) -> _BatchState:
         """The state without data, for inputs like these [n, *input]."""
-        priors = [agent.learner.fit_state(inputs[:1]) for agent in self.agents]
+        priors = [
+            network_learner(agent.learner, inputs[:1]).fit_state(inputs[:1])
+            for agent in self.agents
+        ]
         stack = NetworkStack([network_of(center) for center, _, _ in priors])
         num_tasks = len(self) * self.num_tasks
         feature_dim = priors[0][0].heads.shape[1]
@@ -194,7 +198,7 @@ class BatchedAgents:
         fitted = stack.taken(replicas)  # a copy: if the fit fails, the networks do not change
         data = [self._data_of(replica) for replica in replicas]
         generators = [
-            random_stream(self.agents[replica].learner.seed, "fit", self.num_fits[replica])
+            random_stream(self.agents[replica].network_learner.seed, "fit", self.num_fits[replica])
             for replica in replicas
         ]
         self._fit.fit_stack(

@@ -52,9 +52,9 @@ def validate_replicas(agents: Sequence[GFUCB]) -> list[GFUCB]:
 
 def batched_fit(agent: GFUCB) -> BatchedLeastSquares:
     """The fit of an agent, if it can train the networks of many replicas at once."""
-    fit = agent.learner.fit
+    fit = agent.network_learner.fit
     is_network = agent.representation_class.structure == "neural"
-    is_bounded = agent.learner.penalty.norm_bound is not None
+    is_bounded = agent.network_learner.penalty.norm_bound is not None
     if not isinstance(fit, BatchedLeastSquares) or not is_network or is_bounded:
         raise InvalidInputError(
             "agents can be batched if their representations are networks, without a norm bound of "
@@ -78,7 +78,7 @@ def batched_selector(agent: GFUCB) -> BatchedActionSelector:
 def _shared_settings(agent: GFUCB) -> dict[str, str]:
     settings = agent.settings() | {
         "num_tasks": str(agent.num_tasks),
-        "device": str(agent.learner.device),
+        "device": str(agent.network_learner.device),
     }
     del settings["seed"], settings[INITIAL_WEIGHTS]
     return settings

@@ -11,10 +11,12 @@ from gfucb.bandits.bandit_settings import (
     validate_penalty,
     validate_radius,
 )
+from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import (
     ActionSelector,
+    BatchedActionSelector,
     LeastSquares,
     Radius,
     RepresentationClass,
@@ -46,8 +48,14 @@ from gfucb.core.validation.settings import (
 from gfucb.core.validation.states import validate_state
 from gfucb.estimation.default_fits import default_fit
 from gfucb.estimation.radii import initial_radius_state
+from gfucb.exploration import LastLayer
 from gfucb.exploration.default_selectors import default_action_selector
 from gfucb.models import ConfidenceSet, as_representation_class
+from gfucb.models.head_posterior import HeadPosterior, PosteriorSet
+
+# Paper: one radius for all tasks. The posterior of a table states the uncertainty of each task,
+# so each row uses the whole radius, the noise variance.
+TABLE_SELECTOR = LastLayer(joint=False)
 
 
 class GFUCB:
@@ -64,8 +72,9 @@ class GFUCB:
     Args:
         num_tasks: M; tasks are numbered 0 .. M - 1.
         representation: the class Phi: any torch module [n, *input] -> [n, feature] (copied, never
-            changed), a `FiniteClass`, `LinearClass`, `NeuralClass` or a class of your own. None
-            builds a small network suited to the inputs, which ends with `FourierFeatures`.
+            changed), a `FiniteClass`, `LinearClass`, `NeuralClass` or a class of your own. By
+            default it depends on the inputs: a network for images, for tables a linear model on
+            features that are chosen by marginal likelihood (`DefaultLearner`).
         seed: all randomness of the agent derives from it.
         fit: least squares; the default is exact for finite classes, alternating for linear
             ones, variable projection for networks.
@@ -115,7 +124,7 @@ class GFUCB:
             if action_selector is None
             else action_selector
         )
-        self.learner = Learner(
+        self.network_learner = Learner(
             num_tasks=self.num_tasks,
             representation_class=self.representation_class,
             fit=validate_component(
@@ -136,6 +145,14 @@ class GFUCB:
             weight_statistics=self.action_selector.weight_statistics,
             reward_perturbation=self.action_selector.reward_perturbation,
         )
+        # Selectors that use only means and widths of the candidates work with any model.
+        is_general = action_selector is None or isinstance(action_selector, BatchedActionSelector)
+        is_bare = fit is None and head_norm_bound is None and offset is None and ridge == 1
+        self.learner: Learner | DefaultLearner = self.network_learner
+        if representation is None and is_bare and is_general:
+            self.learner = DefaultLearner.beside(self.network_learner)
+        self._has_default_radius = squared_radius is None
+        self._has_default_selector = action_selector is None
         self._last: tuple[Selection, Prediction] | None = None
 
     def __repr__(self) -> str:
@@ -161,11 +178,16 @@ class GFUCB:
         the next reward.
         """
         action_sets = validate_action_sets(  # line 3: contexts and action sets
-            candidates, tasks, available, num_tasks=self.num_tasks, device=self.learner.device
+            candidates,
+            tasks,
+            available,
+            num_tasks=self.num_tasks,
+            device=self.network_learner.device,
         )
         confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
         action_sets = action_sets.caching(confidence_set.center.representation)
-        selection = self.action_selector(confidence_set, action_sets)  # line 4: f_t and A_t
+        selector = self._selector_for(confidence_set)
+        selection = selector(confidence_set, action_sets)  # line 4: f_t and A_t
         return self._decision(confidence_set, action_sets, selection)
 
     def decide_from(
@@ -207,25 +229,43 @@ class GFUCB:
         samples = validate_samples(tasks, inputs, rewards, num_tasks=self.num_tasks)
         self.learner.learn(*samples)
 
-    def confidence_set(self, inputs: Tensor, *, num_sharing: int | None = None) -> ConfidenceSet:
+    def confidence_set(
+        self,
+        inputs: Tensor,
+        *,
+        num_sharing: int | None = None,
+        candidates: Tensor | None = None,
+    ) -> ConfidenceSet:
         """F_t of equation (*), around the current fit, for inputs like these [n, *input].
 
         `num_sharing` is the number of tasks that share a calibrated radius, by default all.
+        `candidates` [row, action, *input] are those of a decision, if the inputs are.
         """
-        center, data, statistics = self.learner.fit_state(inputs)
+        center, data, statistics = self.learner.fit_state(inputs, candidates)
+        squared_radius = self.radius_state.squared_radius(
+            data.round_index, num_sharing or self.num_tasks
+        )
+        if isinstance(statistics, HeadPosterior):
+            if self._has_default_radius:
+                squared_radius = statistics.noise
+            return PosteriorSet(center, data.snapshot(), squared_radius, posterior=statistics)
+        learner = self.network_learner
         return ConfidenceSet(
             center,
             data.snapshot(),
-            self.radius_state.squared_radius(data.round_index, num_sharing or self.num_tasks),
-            ridge=self.learner.penalty.ridge,
-            head_norm_bound=self.learner.penalty.norm_bound,
+            squared_radius,
+            ridge=learner.penalty.ridge,
+            head_norm_bound=learner.penalty.norm_bound,
             members=self.representation_class.members,
             center_statistics=statistics,
-            center_tangents=self.learner.tangents,
+            center_tangents=learner.tangents,
         )
 
     def _decision(
-        self, confidence_set: ConfidenceSet, action_sets: ActionSets, selection: Selection
+        self,
+        confidence_set: ConfidenceSet,
+        action_sets: ActionSets,
+        selection: Selection,
     ) -> Decision:
         """The decision with its prediction and the features that `observe` uses again."""
         center = confidence_set.center
@@ -240,7 +280,13 @@ class GFUCB:
     def _confidence_set_for(self, action_sets: ActionSets) -> ConfidenceSet:
         is_joint = self.action_selector.joint
         num_sharing = len(action_sets.tasks.unique()) if is_joint else 1
-        return self.confidence_set(action_sets.items, num_sharing=num_sharing)
+        return self.confidence_set(
+            action_sets.items, num_sharing=num_sharing, candidates=action_sets.candidates
+        )
+
+    def _selector_for(self, confidence_set: ConfidenceSet) -> ActionSelector:
+        is_table = isinstance(confidence_set, PosteriorSet) and self._has_default_selector
+        return TABLE_SELECTOR if is_table else self.action_selector
 
     @property
     def last_selection(self) -> Selection | None:
@@ -269,7 +315,7 @@ class GFUCB:
 
     def settings(self) -> dict[str, str]:
         """Everything an agent must be built with to continue from this one's state."""
-        learner = self.learner
+        learner = self.network_learner
         return {
             "representation": describe_setting(self.representation_class),
             "fit": describe_setting(learner.fit),

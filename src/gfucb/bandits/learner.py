@@ -94,7 +94,7 @@ class Learner:
         return 0 if self._data is None else len(self._data)
 
     def fit_state(
-        self, inputs: Tensor
+        self, inputs: Tensor, candidates: Tensor | None = None
     ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
         """The center, the data and the center's statistics, for inputs like these [n, *input].
 

@@ -39,7 +39,7 @@ def validate_learner_state(
     shapes; here NaN is refused, and infinity outside the representation.
     """
     validate_state_names(state, NAMES, prefixes)
-    num_samples = _validate_data(state, num_tasks)
+    num_samples = validate_data(state, num_tasks)
     floats = torch.float64
     low, high = -LARGEST_COMPUTED, LARGEST_COMPUTED
     shape = validate_state_tensor(
@@ -66,7 +66,7 @@ def validate_learner_state(
             validate_state_tensor(state, name, any_shape, is_finite=is_finite)
 
 
-def _validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
+def validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
     """Check the samples; return how many there are."""
     inputs = state["data.inputs"]
     if inputs.ndim < 1 or len(inputs) == 0:

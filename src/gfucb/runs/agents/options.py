@@ -20,6 +20,13 @@ from gfucb.theory.lemma_radii import CorrectedRadius, CoveredClass, PrintedRadiu
 # Scale of the cover of the linear class in the radii of Lemma 1: small enough for its terms to
 # vanish.
 COVER_SCALE = 1e-4
+# With these settings the agent chooses fit and radius, which depend on the inputs.
+DEFAULTS_OF_FIT = BanditAgentConfig().variable_projection_arguments()
+DEFAULT_RADIUS = (
+    BanditAgentConfig().radius,
+    BanditAgentConfig().coverage,
+    BanditAgentConfig().radius_scale,
+)
 
 
 def learning_options(
@@ -35,7 +42,8 @@ def learning_options(
         "refit_growth": config.refit_growth,
     }
     fit = config.fit
-    if fit == "default" and (known is None or known.structure == "neural"):
+    has_fit_settings = config.variable_projection_arguments() != DEFAULTS_OF_FIT
+    if fit == "default" and (known is None or known.structure == "neural") and has_fit_settings:
         fit = "variable-projection"
     if fit != "default":
         options["fit"] = FITS[fit].factory(config)
@@ -51,8 +59,10 @@ def action_selector(config: BanditAgentConfig) -> ActionSelector | None:
 
 def squared_radius(
     config: BanditAgentConfig, environment: BanditEnvironment
-) -> SquaredRadius | Radius:
-    """The radius that the settings name."""
+) -> SquaredRadius | Radius | None:
+    """The radius that the settings name; None for the agent's default."""
+    if (config.radius, config.coverage, config.radius_scale) == DEFAULT_RADIUS:
+        return None
     if config.radius in ("default", "constant"):
         value_range = value_range_of(environment) or UNKNOWN_RANGE
         target = config.coverage if config.radius == "default" else None

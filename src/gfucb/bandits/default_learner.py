@@ -1,0 +1,124 @@
+"""The learner of the default agent: it depends on the inputs."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gfucb.bandits.learner import Learner
+from gfucb.bandits.table_learner import TableLearner
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.records import ChosenFeatures
+from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
+from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.nn.networks import SMALLEST_IMAGE_SIDE
+
+# A state with this tensor is that of a table.
+TABLE_MARK = "table.layout"
+
+
+class DefaultLearner:
+    """A network for images, a two-level linear model for tables; it has the members of `Learner`.
+
+    Inputs of at least 8 x 8 numbers are images, all others are tables. The first rewards fix
+    the choice.
+    """
+
+    def __init__(self, network: Learner, table: TableLearner) -> None:
+        self.network, self.table = network, table
+        self._chosen: Learner | TableLearner | None = None
+
+    @classmethod
+    def beside(cls, network: Learner) -> DefaultLearner:
+        """With a learner of tables that has the same settings as that of the network."""
+        table = TableLearner(
+            num_tasks=network.num_tasks,
+            value_range=network.value_range,
+            refit_growth=network.refit_growth,
+            seed=network.seed,
+            device=network.device,
+        )
+        return cls(network, table)
+
+    @property
+    def chosen(self) -> Learner | TableLearner:
+        """The learner that has data; the network before any reward."""
+        return self._chosen or self.network
+
+    def for_inputs(self, inputs: Tensor) -> Learner | TableLearner:
+        """The learner of inputs [n, *input]."""
+        if self._chosen is not None:
+            return self._chosen
+        return self.table if is_table(inputs) else self.network
+
+    def fit_state(
+        self, inputs: Tensor, candidates: Tensor | None = None
+    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics | HeadPosterior]:
+        """The center, the data and the statistics of the heads, for inputs [n, *input].
+
+        `candidates` [row, action, *input] show which columns of a table are the same for all
+        actions.
+        """
+        return self.for_inputs(inputs).fit_state(inputs, candidates)
+
+    def learn(
+        self,
+        tasks: Tensor,
+        inputs: Tensor,
+        rewards: Tensor,
+        computed: ChosenFeatures | None = None,
+    ) -> None:
+        """Add samples [n], [n, *input], [n] and update the fit."""
+        if len(tasks) == 0:
+            return
+        learner = self.for_inputs(inputs)
+        learner.learn(tasks, inputs, rewards, computed)
+        self._chosen = learner
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """The range of expected rewards, if it is known."""
+        return self.network.value_range
+
+    @property
+    def num_samples(self) -> int:
+        """How many rewards the learner has seen."""
+        return self.chosen.num_samples
+
+    @property
+    def num_fits(self) -> int:
+        """How often all data was fitted."""
+        return self.chosen.num_fits
+
+    def state(self) -> dict[str, Tensor]:
+        """The state of the learner that has data."""
+        return self.chosen.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Become the learner that has this `state`; both must have the same settings."""
+        learner = self.table if TABLE_MARK in state else self.network
+        learner.load_state(state)
+        other = self.network if learner is self.table else self.table
+        other.load_state({})
+        self._chosen = learner if state else None
+
+
+def is_table(inputs: Tensor) -> bool:
+    """Whether inputs [n, *input] are columns of numbers: neither images nor item numbers."""
+    shape = inputs.shape[1:]
+    is_image = len(shape) in (2, 3) and min(shape[-2:]) >= SMALLEST_IMAGE_SIDE
+    is_number = inputs.is_floating_point() or inputs.dtype == torch.uint8
+    return is_number and len(shape) > 0 and not is_image
+
+
+def network_learner(learner: Learner | DefaultLearner, inputs: Tensor) -> Learner:
+    """The learner of a network for inputs [n, *input]; other learners are refused."""
+    if isinstance(learner, Learner):
+        return learner
+    found = learner.for_inputs(inputs)
+    if isinstance(found, Learner):
+        return found
+    raise InvalidInputError(
+        f"inputs of shape {list(inputs.shape[1:])} are a table, for which the default agent has no "
+        "network; pass representation=DefaultNetworkClass()"
+    )

@@ -1,0 +1,249 @@
+"""The posterior of heads whose prior is shared by all tasks, updated with every reward."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import Representation
+from gfucb.core.records import Prediction
+from gfucb.models.confidence_set import ConfidenceSet
+from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.multihead import MultiheadFunction
+
+
+@dataclass(frozen=True, eq=False)
+class HeadPosterior:
+    """Gaussian posterior of the heads w_i ~ N(mean, noise * I), with an uncertain mean.
+
+    In units of the noise variance, and for features scaled by the prior,
+
+        V_i = I + Phi_i^T Phi_i,   w_i | mean ~ N( V_i^-1 (Phi_i^T y_i + mean), V_i^-1 ),
+        covariance of w_i = V_i^-1 + V_i^-1 C V_i^-1,   C the covariance of the mean.
+
+    A reward updates V_i^-1 by the formula of Sherman and Morrison, at the cost of one matrix-vector
+    product; the mean and C change in the next fit. The last columns of the features are linear
+    features. Their covariance (I + X_i^T X_i)^-1, times `exploration_scale`, adds to the
+    uncertainty: a linear effect in the range of the rewards that the model has not seen.
+
+    Attributes:
+        covariances: V_i^-1, [task, feature, feature].
+        moments: Phi_i^T y_i, [task, feature].
+        mean: [feature].
+        mean_covariance: C, [feature, feature].
+        exploration: (I + X_i^T X_i)^-1, [task, linear feature, linear feature].
+        exploration_scale: their variance in units of the noise variance.
+        noise: the noise variance.
+    """
+
+    covariances: CopyOnWriteRows
+    moments: Tensor
+    mean: Tensor
+    mean_covariance: Tensor
+    exploration: CopyOnWriteRows
+    exploration_scale: float
+    noise: float
+
+    @classmethod
+    def empty(
+        cls,
+        num_tasks: int,
+        feature_dim: int,
+        linear_dim: int,
+        *,
+        mean_variances: Tensor,
+        exploration_scale: float,
+        noise: float,
+    ) -> HeadPosterior:
+        """The prior: no data; the mean of all heads is N(0, diag(mean_variances))."""
+        moments = mean_variances.new_zeros(num_tasks, feature_dim)
+        return cls(
+            CopyOnWriteRows(_identities(num_tasks, feature_dim, moments)),
+            moments,
+            moments.new_zeros(feature_dim),
+            torch.diag(mean_variances),
+            CopyOnWriteRows(_identities(num_tasks, linear_dim, moments)),
+            exploration_scale,
+            noise,
+        )
+
+    @property
+    def feature_dim(self) -> int:
+        """The number of features that have weights."""
+        return self.moments.shape[1]
+
+    @cached_property
+    def heads(self) -> Tensor:
+        """Posterior means, zero for the linear features: [task, feature + linear feature]."""
+        weights = (self.covariances.whole @ (self.moments + self.mean).unsqueeze(-1)).squeeze(-1)
+        linear_dim = self.exploration.base.shape[-1]
+        return torch.cat([weights, weights.new_zeros(len(weights), linear_dim)], dim=1)
+
+    def after(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
+        """The posterior with samples [n, feature + linear feature], [n], [n] added."""
+        covariances, exploration = self.covariances, self.exploration
+        scaled, linear = self._split(features)
+        for rows in _rounds(tasks):
+            own = tasks[rows]
+            covariances = _with_samples(covariances, own, scaled[rows])
+            exploration = _with_samples(exploration, own, linear[rows])
+        moments = self.moments.index_add(0, tasks, scaled * targets[:, None])
+        return replace(self, covariances=covariances, moments=moments, exploration=exploration)
+
+    def applied(self, directions: Tensor, tasks: Tensor) -> Tensor:
+        """The covariance of tasks [row] times directions [row, n, feature + linear feature]."""
+        scaled, linear = self._split(directions)
+        covariances = self.covariances[tasks]
+        once = scaled @ covariances
+        scaled = once + once @ self.mean_covariance @ covariances
+        linear = self.exploration_scale * (linear @ self.exploration[tasks])
+        return torch.cat([scaled, linear], dim=-1)
+
+    def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """Variances of the values, in units of the noise: [row, action, feature] -> [row, action].
+
+        Each is a quadratic form, so rounding cannot make one negative by more than itself.
+        """
+        scaled, linear = self._split(features)
+        once = scaled @ self._rows(self.covariances, tasks)
+        variances = (once * scaled).sum(-1) + ((once @ self.mean_covariance) * once).sum(-1)
+        explored = ((linear @ self._rows(self.exploration, tasks)) * linear).sum(-1)
+        return (variances + self.exploration_scale * explored).clamp_min(0)
+
+    def _split(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        return features[..., : self.feature_dim], features[..., self.feature_dim :]
+
+    @staticmethod
+    def _rows(matrices: CopyOnWriteRows, tasks: Tensor) -> Tensor:
+        all_tasks = torch.arange(len(matrices), device=tasks.device)
+        return matrices.whole if torch.equal(tasks, all_tasks) else matrices[tasks]
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorEllipsoid:
+    """{ W : sum_i (w_i - heads_i)^T A_i^-1 (w_i - heads_i) <= squared_radius }.
+
+    A_i is the posterior covariance of the head of task i. It has the members of `HeadEllipsoid`.
+    """
+
+    posterior: HeadPosterior
+    squared_radius: float
+    norm_bound: None = None
+
+    @property
+    def centers(self) -> Tensor:
+        """Posterior means, [task, feature]."""
+        return self.posterior.heads
+
+    @cached_property
+    def cholesky(self) -> Tensor:
+        """Lower factors of A_i^-1, [task, feature, feature]."""
+        heads = self.centers
+        tasks = torch.arange(len(heads), device=heads.device)
+        covariances = self.posterior.applied(_identities(len(heads), heads.shape[1], heads), tasks)
+        return torch.linalg.cholesky(torch.linalg.inv(0.5 * (covariances + covariances.mT)))
+
+    def center_values(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """<heads[task], phi>: [row, action, feature], [row] -> [row, action]."""
+        return (features @ self.centers[tasks].unsqueeze(-1)).squeeze(-1)
+
+    def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """phi^T A_task phi: [row, action, feature], [row] -> [row, action]."""
+        return self.posterior.squared_widths(features, tasks)
+
+    def prediction(self, mean: Tensor, chosen: Tensor, tasks: Tensor) -> Prediction:
+        """Means [row] with their unit variances, those of features [row, feature]."""
+        return Prediction(mean, self.squared_widths(chosen.unsqueeze(1), tasks).squeeze(1))
+
+    def farthest_heads(self, directions: Tensor) -> Tensor:
+        """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice."""
+        tasks = directions.any(-1).nonzero().squeeze(1)
+        reach = torch.zeros_like(directions)
+        reach[tasks] = self.posterior.applied(directions[tasks].unsqueeze(1), tasks).squeeze(1)
+        squared_length = (directions * reach).sum()
+        if self.squared_radius == 0 or squared_length == 0:
+            return self.centers
+        return self.centers + reach * (self.squared_radius / squared_length).sqrt()
+
+    def squared_distance(self, heads: Tensor) -> float:
+        """sum_i (w_i - heads_i)^T A_i^-1 (w_i - heads_i) of heads [task, feature]."""
+        steps = heads - self.centers
+        moved = steps.any(-1).nonzero().squeeze(1)
+        if len(moved) == 0:
+            return 0.0
+        eye = _identities(len(moved), heads.shape[1], heads)
+        covariances = self.posterior.applied(eye, moved)
+        solved = torch.linalg.solve(covariances, steps[moved].unsqueeze(-1)).squeeze(-1)
+        return float((solved * steps[moved]).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorSet(ConfidenceSet):
+    """{ f : f on the representation of the center, heads in the ellipsoid of the posterior }.
+
+    The functional confidence set of a table. With the noise variance as squared radius, its
+    intervals are one posterior standard deviation on each side.
+
+    Attributes:
+        posterior: of the heads; the center has its means as heads.
+    """
+
+    # Paper: a set around the least-squares fit in the norm of the data alone. The prior over
+    # heads that is learned from all tasks adds to it: a task with little data is close to the
+    # others, and no closer than the tasks have been to each other.
+    posterior: HeadPosterior = field(kw_only=True)
+
+    def ellipsoid(  # type: ignore[override]  # it has the members of a HeadEllipsoid
+        self, representation: Representation | None = None
+    ) -> PosteriorEllipsoid:
+        """The heads allowed on the representation of the center."""
+        if representation is not None and representation is not self.center.representation:
+            raise InvalidInputError("the set of a table has one representation, that of its center")
+        return PosteriorEllipsoid(self.posterior, self.squared_radius)
+
+    def head_prediction(self, features: Tensor, tasks: Tensor) -> Prediction:
+        """Means and unit variances of chosen features [row, feature] of tasks [row]."""
+        mean = self.center.values_of_features(features, tasks)
+        return self.ellipsoid().prediction(mean, features, tasks)
+
+    def squared_distance(self, function: MultiheadFunction) -> float:
+        """Squared Mahalanobis distance of the heads from the center's; infinite on another phi."""
+        if function.representation is not self.center.representation:
+            return math.inf
+        return self.ellipsoid().squared_distance(function.heads)
+
+    def contains(self, function: MultiheadFunction, *, tolerance: float = 1e-9) -> bool:
+        """Whether `function` is a member, up to rounding."""
+        return self.squared_distance(function) <= self.squared_radius * (1 + tolerance)
+
+
+def _with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor) -> CopyOnWriteRows:
+    """Add one sample [n, feature] to each of the distinct tasks [n] (Sherman and Morrison)."""
+    before = covariances[tasks]
+    gains = (before @ features.unsqueeze(-1)).squeeze(-1)
+    scales = (1 + (gains * features).sum(-1)).rsqrt()
+    gains = gains * scales[:, None]
+    after = before - gains[:, :, None] * gains[:, None, :]
+    return covariances.replaced(tasks, after)
+
+
+def _rounds(tasks: Tensor) -> list[Tensor]:
+    """Indices of samples, split so that no task occurs twice in a part: the order is kept."""
+    seen: dict[int, int] = {}
+    rounds: list[list[int]] = []
+    for index, task in enumerate(tasks.tolist()):
+        count = seen.get(task, 0)
+        if count == len(rounds):
+            rounds.append([])
+        rounds[count].append(index)
+        seen[task] = count + 1
+    return [torch.tensor(indices, device=tasks.device) for indices in rounds]
+
+
+def _identities(count: int, size: int, like: Tensor) -> Tensor:
+    return torch.eye(size, dtype=like.dtype, device=like.device).repeat(count, 1, 1)

@@ -1,0 +1,173 @@
+"""Features of tables: a linear part and random Fourier features, with weights for each action."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gfucb.models.table_layout import TableLayout
+
+# The sizes of features are bounded by the memory of all heads: at most this many numbers in the
+# covariance matrices of all tasks, and at most this many features.
+LARGEST_COVARIANCES = 8_000_000
+MOST_FEATURES = 400
+FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
+# Standardised columns are clipped here, so that one typing error does not dominate a fit.
+LARGEST_STANDARDISED = 10.0
+# A column whose spread is this small, relative to its values, is constant up to rounding.
+CONSTANT_SPREAD = 1e-9
+# More columns than this are projected to this many random directions.
+MOST_COLUMNS = 200
+
+
+@dataclass(frozen=True)
+class TableScales:
+    """Prior scales of the weights of table features, chosen by `fit_table`.
+
+    `bias`, `linear` and `fourier` are prior variances of the three parts of a head, in units of
+    the noise variance. With one-hot actions, a share `shared` of each variance is common to all
+    actions. The mean of the heads of all tasks has `mean_ratio` times the variance of the
+    deviation of one task from it.
+    """
+
+    bias: float = 1.0
+    linear: float = 1.0
+    fourier: float = 0.3
+    length: float = 1.0
+    shared: float = 0.2
+    mean_ratio: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumns:
+    """Standardised context columns, and the random frequencies: what scales do not change.
+
+    Attributes:
+        layout: of the inputs.
+        location: of the context columns, [context column].
+        spread: their standard deviations, [context column].
+        projection: [context column, direction] for many columns, otherwise None.
+        frequencies: standard normal, [frequency, direction].
+        explores_columns: whether `linear_features` include the columns; with very many actions
+            and columns they are a constant for each action.
+    """
+
+    layout: TableLayout
+    location: Tensor
+    spread: Tensor
+    projection: Tensor | None
+    frequencies: Tensor
+    explores_columns: bool = True
+
+    @classmethod
+    def of(
+        cls, layout: TableLayout, inputs: Tensor, num_tasks: int, generator: torch.Generator
+    ) -> TableColumns:
+        """Standardise by inputs [n, column], and draw projection and frequencies."""
+        context, _ = layout.split(inputs.to(torch.float64))
+        columns, projection = context.shape[1], None
+        if columns > MOST_COLUMNS:
+            normal = torch.randn(columns, MOST_COLUMNS, generator=generator, dtype=torch.float64)
+            projection = torch.linalg.qr(normal).Q.to(inputs.device)
+            columns = MOST_COLUMNS
+        size = largest_size(num_tasks)
+        num_left = (size // (layout.num_actions + 1) - columns - 1) // 2
+        count = min(MOST_FREQUENCIES, max(FEWEST_FREQUENCIES, num_left)) if columns else 0
+        draws = torch.randn(count, columns, generator=generator, dtype=torch.float64)
+        empty = context.new_zeros(context.shape[1])
+        explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
+        plain = cls(layout, empty, empty + 1, projection, draws.to(inputs.device), explores_columns)
+        return plain.standardised_by(inputs)
+
+    def standardised_by(self, inputs: Tensor) -> TableColumns:
+        """The same with location and spread of these inputs [n, column]."""
+        context, _ = self.layout.split(inputs.to(torch.float64))
+        location = context.mean(0)
+        spread = (context - location).square().mean(0).sqrt()
+        largest = context.abs().max(0).values if len(context) else spread
+        varies = spread > CONSTANT_SPREAD * largest
+        spread = torch.where(varies, spread, torch.ones_like(spread))
+        return replace(self, location=location, spread=spread)
+
+    def standardise(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Standardised directions [n, direction] and one-hot actions [n, action]."""
+        context, actions = self.layout.split(inputs.to(torch.float64))
+        columns = (context - self.location) / self.spread
+        columns = columns.clamp(-LARGEST_STANDARDISED, LARGEST_STANDARDISED)
+        if self.projection is not None:
+            columns = columns @ self.projection
+        return columns, actions
+
+    @property
+    def num_directions(self) -> int:
+        """The number of standardised columns, after a projection."""
+        return len(self.location) if self.projection is None else self.projection.shape[1]
+
+    def features(self, inputs: Tensor, length: float) -> Tensor:
+        """Features with unit scales, [n, feature]: common to all actions, then of each action.
+
+        Each part is a constant, the columns, and Fourier features with a `length` scale.
+        """
+        columns, actions = self.standardise(inputs)
+        parts = [columns.new_ones(len(columns), 1)]
+        if self.num_directions:
+            norm = math.sqrt(self.num_directions)
+            phases = columns @ self.frequencies.T / (length * norm)
+            amplitude = 1 / math.sqrt(len(self.frequencies))
+            parts += [columns / norm, amplitude * phases.cos(), amplitude * phases.sin()]
+        part = torch.cat(parts, dim=1)
+        return part if actions is None else torch.cat([part, _per_action(part, actions)], dim=1)
+
+    def scales(self, scales: TableScales) -> Tensor:
+        """The standard deviations of the weights of `features`, [feature]."""
+        variances = [scales.bias]
+        if self.num_directions:
+            variances += [scales.linear] * self.num_directions
+            variances += [scales.fourier] * (2 * len(self.frequencies))
+        part = self.location.new_tensor(variances)
+        if self.layout.num_actions:
+            own = ((1 - scales.shared) * part).repeat(self.layout.num_actions)
+            part = torch.cat([scales.shared * part, own])
+        return part.sqrt()
+
+    def linear_features(self, inputs: Tensor) -> Tensor:
+        """A constant and the columns, for each action: [n, linear feature]."""
+        columns, actions = self.standardise(inputs)
+        norm = math.sqrt(max(1, self.num_directions))
+        part = columns.new_ones(len(columns), 1)
+        if self.explores_columns:
+            part = torch.cat([part, columns / norm], dim=1)
+        return part if actions is None else _per_action(part, actions)
+
+
+@dataclass(frozen=True, eq=False)
+class TableFeatures:
+    """A representation of tables: scaled features, then linear features for exploration.
+
+    Under the prior, the deviation of the head of a task from the mean of all tasks is
+    N(0, noise variance * I) on the scaled features. The linear features have zero weight in every
+    head; they carry the additional uncertainty of `HeadPosterior.exploration`.
+    """
+
+    columns: TableColumns
+    scales: TableScales
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """[n, column] -> [n, feature]."""
+        inputs = inputs.flatten(1)
+        plain = self.columns.features(inputs, self.scales.length)
+        scaled = plain * self.columns.scales(self.scales)
+        return torch.cat([scaled, self.columns.linear_features(inputs)], dim=1)
+
+
+def largest_size(num_tasks: int) -> int:
+    """The largest number of features whose covariances of all tasks fit in memory."""
+    return min(MOST_FEATURES, math.isqrt(LARGEST_COVARIANCES // num_tasks))
+
+
+def _per_action(part: Tensor, actions: Tensor) -> Tensor:
+    """Features [n, feature] in the block of the action [n, action]: [n, action * feature]."""
+    return (actions[:, :, None] * part[:, None, :]).flatten(1)

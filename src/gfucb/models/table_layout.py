@@ -1,0 +1,72 @@
+"""Which columns of a table of candidates describe the context, and which the action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The columns of inputs [n, column]: context columns, and possibly a one-hot action.
+
+    Discrete actions with a shared context are usually passed as the context followed (or
+    preceded) by a one-hot action. Every action then gets weights of its own on the context.
+
+    Attributes:
+        num_columns: of the inputs.
+        first_action: the first column of the one-hot action.
+        num_actions: the length of the one-hot action; 0 if there is none.
+    """
+
+    num_columns: int
+    first_action: int = 0
+    num_actions: int = 0
+
+    @classmethod
+    def of_candidates(cls, candidates: Tensor) -> TableLayout:
+        """The layout of candidates [row, action, column], from what differs between actions."""
+        num_columns = candidates.shape[2]
+        plain = cls(num_columns)
+        varies = (candidates != candidates[:, :1]).any(1).any(0).nonzero().squeeze(1)
+        if len(varies) == 0:
+            return plain
+        first, last = int(varies[0]), int(varies[-1])
+        for start, stop in ((first, num_columns), (0, last + 1)):
+            block = candidates[:, :, start:stop].flatten(0, 1)
+            if stop - start > 1 and _is_one_hot(block):
+                return cls(num_columns, start, stop - start)
+        return plain
+
+    @classmethod
+    def of_samples(cls, inputs: Tensor) -> TableLayout:
+        """The layout of logged inputs [n, column]: the shortest one-hot block at the end."""
+        num_columns = inputs.shape[1]
+        for start in range(num_columns - 2, -1, -1):
+            block = inputs[:, start:]
+            if not bool(((block == 0) | (block == 1)).all()):
+                break
+            if _is_one_hot(block) and bool(block.any(0).all()):
+                return cls(num_columns, start, num_columns - start)
+        return cls(num_columns)
+
+    @property
+    def num_context(self) -> int:
+        """The number of columns that do not belong to the one-hot action."""
+        return self.num_columns - self.num_actions
+
+    def split(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Context [n, context column] and one-hot action [n, action] of inputs [n, column]."""
+        if not self.num_actions:
+            return inputs, None
+        stop = self.first_action + self.num_actions
+        context = torch.cat([inputs[:, : self.first_action], inputs[:, stop:]], dim=1)
+        return context, inputs[:, self.first_action : stop]
+
+
+def _is_one_hot(block: Tensor) -> bool:
+    """Whether each line of the block [n, column] is one 1 and otherwise 0."""
+    is_binary = bool(((block == 0) | (block == 1)).all())
+    return is_binary and bool((block.sum(1) == 1).all())
