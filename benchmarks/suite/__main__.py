@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--num-rounds", type=int, help="T, instead of that of each family")
     parser.add_argument("--tuning-seeds", type=int, help="from 2000 on; default 3, quick 1")
-    parser.add_argument("--report-seeds", type=int, help="from 100 on; default 5, quick 2")
+    parser.add_argument("--report-seeds", type=int, help="from 100 on; default 10, quick 2")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--label", default="default", help="version of the network agents")
     return parser
@@ -60,7 +60,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
         families=tuple(given.families or (quick if given.quick else FAMILIES)),
         contenders=tuple(given.contenders or (fast if given.quick else CONTENDERS)),
         tuning_seeds=given.tuning_seeds or (1 if given.quick else 3),
-        report_seeds=given.report_seeds or (2 if given.quick else 5),
+        report_seeds=given.report_seeds or (2 if given.quick else 10),
         num_rounds=given.num_rounds,
         is_quick=given.quick,
         label=given.label,

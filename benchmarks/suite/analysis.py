@@ -47,7 +47,8 @@ def contender_table(runs: pd.DataFrame) -> pd.DataFrame:
         spread=("regret", "std"),
         seeds=("seed", "count"),
         seconds=("seconds", "mean"),
-        latency=("latency", "max"),
+        # Some seeds import modules in their first call.
+        latency=("latency", "median"),
         stuck=("stuck", "mean"),
         settings=("settings", "first"),
     ).reset_index()
@@ -137,6 +138,13 @@ def markdown(ratios: pd.DataFrame, contenders: pd.DataFrame) -> str:
     parts = ["# Benchmark suite", ""]
     if len(ratios):
         parts += ["## The default agent against the best alternative", "", *_ratio_lines(ratios)]
+    compared = set(ratios["family"]) if len(ratios) else set()
+    missing = [name for name in dict.fromkeys(contenders["family"]) if name not in compared]
+    if missing:
+        parts += [
+            "",
+            f"No finished runs of the default or of an alternative: {', '.join(missing)}.",
+        ]
     for family in dict.fromkeys(contenders["family"]):
         own = contenders[contenders["family"] == family]
         parts += ["", f"## {family}", "", *_contender_lines(own)]

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 @dataclass
 class Latencies:
-    """The longest call of each method, in seconds of the clock."""
+    """The longest call of each method in CPU seconds, which other processes do not change."""
 
     worst: dict[str, float] = field(
         default_factory=lambda: {"decide": 0.0, "observe": 0.0, "learn": 0.0}
@@ -32,9 +32,9 @@ class Latencies:
 
     def timed(self, method: str, call: Callable[[], Result]) -> Result:
         """The result of a call, whose time is noted."""
-        start = time.perf_counter()
+        start = time.process_time()
         result = call()
-        self.worst[method] = max(self.worst[method], time.perf_counter() - start)
+        self.worst[method] = max(self.worst[method], time.process_time() - start)
         return result
 
 

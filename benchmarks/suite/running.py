@@ -47,7 +47,7 @@ class Plan:
     families: tuple[str, ...]
     contenders: tuple[str, ...] = tuple(CONTENDERS)
     tuning_seeds: int = 3
-    report_seeds: int = 5
+    report_seeds: int = 10
     num_rounds: int | None = None
     is_quick: bool = False
     label: str = "default"

@@ -52,14 +52,14 @@ def run_tiny(out: Path, *words: str) -> None:
 
 
 def test_the_command_tunes_reports_and_resumes(small_suite, tmp_path, capsys):
-    run_tiny(tmp_path)
+    run_tiny(tmp_path, "--report-seeds", "5")
     said = capsys.readouterr().out
     assert "absent is left out" in said and "pass --data" in said
     runs = {path.parent.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("rows.csv")}
     tuning = {name for name in runs if int(name.rsplit("=", 1)[1]) >= 2000}
     assert {name.rsplit("=", 1)[1] for name in tuning} == {"2000", "2001", "2002"}
     assert len(tuning) == 2 * 2 * 3
-    assert len(runs - tuning) == 4 * 5  # default, two alternatives and uniform on five seeds
+    assert len(runs - tuning) == 4 * 5  # default, two alternatives and uniform
     table = pd.read_csv(tmp_path / "table-default.csv")
     (line,) = table.to_dict("records")
     assert line["best_alternative"] in ("linear-task", "linear-pooled") and line["seeds"] == 5
@@ -69,7 +69,7 @@ def test_the_command_tunes_reports_and_resumes(small_suite, tmp_path, capsys):
     assert "| tiny |" in (tmp_path / "table-default.md").read_text()
     assert (tmp_path / "table-default.png").stat().st_size > 1000
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("rows.csv")}
-    run_tiny(tmp_path)
+    run_tiny(tmp_path, "--report-seeds", "5")
     assert "12 runs, 0 of them missing" in capsys.readouterr().out
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("rows.csv")}
 
@@ -101,6 +101,7 @@ def test_a_failing_contender_is_reported_and_the_others_go_on(small_suite, tmp_p
     said = capsys.readouterr().out
     assert "InvalidInputError: disjoint arms need" in said
     assert "| linear-task |" in said and "against the best alternative" not in said
+    assert "No finished runs of the default or of an alternative: tiny." in said
 
 
 @pytest.mark.slow
