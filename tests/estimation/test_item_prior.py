@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from gfucb.core.random import random_stream
+from gfucb.estimation import item_pairs, item_prior
 from gfucb.estimation.item_pairs import ItemPairs
 from gfucb.estimation.item_prior import ItemPrior, log_likelihood, predict_items
 from gfucb.estimation.item_prior_em import Shrinkage, em_step, penalised_log_likelihood
@@ -65,7 +66,12 @@ def dense_posterior(
     return mean + gain @ residuals, posterior, float(density)
 
 
-def test_predictions_and_likelihood_are_those_of_dense_gaussian_algebra():
+@pytest.mark.parametrize("cells_per_pair", [0, 20])  # sparse and dense products
+def test_predictions_and_likelihood_are_those_of_dense_gaussian_algebra(
+    monkeypatch, cells_per_pair
+):
+    for module in (item_pairs, item_prior):
+        monkeypatch.setattr(module, "CELLS_PER_PAIR", cells_per_pair)
     prior, data = some_prior(), samples()
     pairs = ItemPairs.of(**data, **sizes())
     assert len(pairs) < len(data["items"])  # some pairs have several samples
@@ -159,6 +165,15 @@ def test_targets_may_have_any_location_and_scale():
     torch.testing.assert_close(scaled.mean, 1000 * base.mean + 5e4, rtol=1e-7, atol=1e-3)
     torch.testing.assert_close(scaled.covariance(), 1e6 * base.covariance(), rtol=1e-6, atol=1)
     torch.testing.assert_close(scaled.noise, 1e6 * base.noise, rtol=1e-6, atol=0)
+
+
+def test_sparse_and_dense_products_give_one_fit(monkeypatch):
+    dense = fit_item_prior(**samples(), **sizes())
+    for module in (item_pairs, item_prior):
+        monkeypatch.setattr(module, "CELLS_PER_PAIR", 0)
+    sparse = fit_item_prior(**samples(), **sizes())
+    torch.testing.assert_close(sparse.mean, dense.mean, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(sparse.covariance(), dense.covariance(), rtol=1e-8, atol=1e-10)
 
 
 def test_the_order_of_samples_and_tasks_does_not_matter():

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+# A product of dense matrices takes about this many cells in the time of one gathered row.
+CELLS_PER_PAIR = 20
+
 
 @dataclass(frozen=True, eq=False)
 class ItemPairs:
@@ -48,25 +51,31 @@ class ItemPairs:
     def __len__(self) -> int:
         return len(self.tasks)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether products of dense matrices [task, item] are cheaper than work for each pair."""
+        return self.num_tasks * self.num_items <= CELLS_PER_PAIR * len(self)
+
     def by_task(self, weights: Tensor, values: Tensor) -> Tensor:
         """Sum over the pairs of a task of weight [pair] times the row of its item in `values`.
 
         [pair], [item, column] -> [task, column], without an intermediate [pair, column].
         """
-        size = (self.num_tasks, self.num_items)
-        return self._sparse(self.tasks, self.items, weights, size) @ values
+        return self._matrix(weights) @ values
 
     def by_item(self, weights: Tensor, values: Tensor) -> Tensor:
         """Sum over the pairs of an item of weight [pair] times the row of its task in `values`.
 
         [pair], [task, column] -> [item, column].
         """
-        size = (self.num_items, self.num_tasks)
-        return self._sparse(self.items, self.tasks, weights, size) @ values
+        return self._matrix(weights).t() @ values
 
-    @staticmethod
-    def _sparse(rows: Tensor, columns: Tensor, weights: Tensor, size: tuple[int, int]) -> Tensor:
-        indices = torch.stack([rows, columns])
+    def _matrix(self, weights: Tensor) -> Tensor:
+        """Weights [pair] as a matrix [task, item], dense or sparse."""
+        size = (self.num_tasks, self.num_items)
+        if self.is_dense:
+            return weights.new_zeros(size).index_put((self.tasks, self.items), weights)
+        indices = torch.stack([self.tasks, self.items])
         return torch.sparse_coo_tensor(indices, weights, size, check_invariants=False)
 
     def find(self, tasks: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:

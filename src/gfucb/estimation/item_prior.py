@@ -10,9 +10,10 @@ from torch import Tensor
 
 from gfucb.core.linalg import task_sums
 from gfucb.core.records import Prediction
-from gfucb.estimation.item_pairs import ItemPairs
+from gfucb.estimation.item_pairs import CELLS_PER_PAIR, ItemPairs
 
-PAIRS_AT_ONCE = 16384
+# Bounds the memory of [pair, rank * rank].
+PAIRS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,10 @@ def predict_items(prior: ItemPrior, pairs: ItemPairs, tasks: Tensor, items: Tens
     """
     posterior = task_posterior(prior, pairs)
     tasks = tasks[:, None].expand_as(items)
-    shared_mean, shared_variance = shared_part(prior.factor, posterior, tasks, items)
+    is_dense = pairs.num_tasks * pairs.num_items <= CELLS_PER_PAIR * items.numel()
+    shared_mean, shared_variance = shared_part(
+        prior.factor, posterior, tasks, items, is_dense=is_dense
+    )
     shared_mean = shared_mean + prior.mean[items]
     rows, is_rated = pairs.find(tasks, items)
     diagonal = prior.diagonal[items]
@@ -147,16 +151,20 @@ def outer_products(rows: Tensor) -> Tensor:
 
 
 def shared_part(
-    factor: Tensor, posterior: TaskPosterior, tasks: Tensor, items: Tensor
+    factor: Tensor, posterior: TaskPosterior, tasks: Tensor, items: Tensor, *, is_dense: bool
 ) -> tuple[Tensor, Tensor]:
-    """Posterior mean and variance of factor_item^T z_task, both in the shape of `items`."""
-    means, variances = [], []
-    flat = zip(
-        tasks.flatten().split(PAIRS_AT_ONCE), items.flatten().split(PAIRS_AT_ONCE), strict=True
-    )
-    for own_tasks, own_items in flat:
-        rows = factor[own_items]
-        means.append((rows * posterior.mean[own_tasks]).sum(1))
-        projected = (posterior.covariance[own_tasks] @ rows[:, :, None]).squeeze(2)
-        variances.append((rows * projected).sum(1))
-    return torch.cat(means).view_as(items), torch.cat(variances).view_as(items)
+    """Posterior mean and variance of factor_item^T z_task, both in the shape of `items`.
+
+    If `is_dense`, for all pairs at first, in two matrix products; otherwise for each pair.
+    """
+    means, variances = posterior.mean, posterior.covariance.flatten(1)
+    outer = outer_products(factor)
+    if is_dense:
+        return (means @ factor.mT)[tasks, items], (variances @ outer.mT)[tasks, items]
+    flat = zip(*(indices.flatten().split(PAIRS_AT_ONCE) for indices in (tasks, items)), strict=True)
+    parts = [
+        ((means[task] * factor[item]).sum(1), (variances[task] * outer[item]).sum(1))
+        for task, item in flat
+    ]
+    mean, variance = (torch.cat(columns).view_as(items) for columns in zip(*parts, strict=True))
+    return mean, variance

@@ -112,7 +112,9 @@ def _with_variances(
     of the start, and predictions for other items do not depend on it.
     """
     items, counts = pairs.items, pairs.counts
-    shared_mean, shared_variance = shared_part(prior.factor, posterior, pairs.tasks, items)
+    shared_mean, shared_variance = shared_part(
+        prior.factor, posterior, pairs.tasks, items, is_dense=pairs.is_dense
+    )
     squares = (pairs.means - prior.mean[items] - shared_mean).square() + shared_variance
     num_pairs = torch.bincount(items, minlength=pairs.num_items)
     diagonal, noise = prior.diagonal, prior.noise
