@@ -39,7 +39,11 @@ DIGIT_SIZES = ((10, 200), (30, 400), (100, 200))
 def independent(environment: BanditEnvironment, seed: int) -> BanditAgent:
     """One GFUCB agent per task."""
     num_tasks = environment.num_tasks
-    return Grouped(num_tasks, lambda size, own: gfucb.GFUCB(size, seed=own), seed=seed)
+
+    def alone(size: int, own: int) -> gfucb.GFUCB:
+        return gfucb.GFUCB(size, seed=own, value_range=(0.0, 1.0))
+
+    return Grouped(num_tasks, alone, seed=seed)
 
 
 AGENTS: dict[str, AgentLike] = {

@@ -136,7 +136,7 @@ def test_a_decision_before_any_reward_does_not_fix_the_shape_of_inputs():
 def test_late_and_partial_rewards_give_the_same_fit_as_prompt_ones():
     """With a fixed representation the heads depend on the samples, not on their order."""
     known = FiniteClass([IdentityRepresentation()])
-    prompt, late = GFUCB(3, known), GFUCB(3, known)
+    prompt, late = (GFUCB(3, known, value_range=(0.0, 1.0)) for _ in range(2))
     waiting = []
     for index in range(6):
         candidates, rewards = numbers(index, 3, 4, 2), numbers(50 + index, 3)
@@ -218,7 +218,8 @@ def test_relabelling_the_tasks_changes_nothing():
 
 
 def test_reported_optimistic_values_lie_in_the_value_range():
-    agent = GFUCB(2, squared_radius=ConstantRadius(1e6), fit=QUICK)
+    radius = ConstantRadius(1e6)
+    agent = GFUCB(2, squared_radius=radius, fit=QUICK, value_range=(0.0, 1.0))
     values = agent.decide(torch.rand(2, 3, 4)).optimistic_values
     assert values.tolist() == [1.0, 1.0]
 

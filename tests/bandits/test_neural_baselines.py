@@ -106,7 +106,7 @@ def test_without_a_perturbation_npr_is_multitask_greedy():
 def noise_of(agent) -> torch.Tensor:
     """The noise that the fit added to the rewards of unit vectors: [sample]."""
     _, data, statistics = agent.learner.fit_state(torch.eye(300, dtype=torch.float64))
-    return statistics.moments[0, : len(data)] - (data.targets - agent.learner.offset)
+    return statistics.moments[0, : len(data)] - (data.targets - agent.learner.scale.location)
 
 
 def npr_on_unit_vectors(refit_growth: float) -> gfucb.GFUCB:
@@ -139,6 +139,7 @@ def test_a_refit_perturbs_all_rewards_again():
 def test_the_perturbed_fit_is_the_least_squares_fit_to_perturbed_rewards():
     agent, inputs = npr_on_unit_vectors(1.0), torch.eye(300, dtype=torch.float64)
     agent.learn([0] * 4, inputs[:4], [0.1, 0.2, 0.3, 0.4])
-    targets = torch.tensor([0.1, 0.2, 0.3, 0.4]).double() - agent.learner.offset + noise_of(agent)
+    rewards = torch.tensor([0.1, 0.2, 0.3, 0.4]).double()
+    targets = rewards - agent.learner.scale.location + noise_of(agent)
     heads = agent.learner.fit_state(inputs)[0].heads[0, :4]
     torch.testing.assert_close(heads, targets / 2)  # ridge 1

@@ -83,7 +83,7 @@ SELECTORS = [
 @pytest.mark.parametrize("selector", SELECTORS, ids=repr)
 def test_a_round_is_one_pass_over_the_candidates(selector):
     phi = Counted()
-    agent = GFUCB(TASKS, FiniteClass([phi]), action_selector=selector)
+    agent = GFUCB(TASKS, FiniteClass([phi]), value_range=None, action_selector=selector)
     agent.observe(agent.decide(candidates(0)), rewards(0))
     for seed in range(1, 4):
         phi.passes()
@@ -96,7 +96,7 @@ def test_a_round_is_one_pass_over_the_candidates(selector):
 @pytest.mark.parametrize("selector", [LastLayer(), Greedy()], ids=repr)
 def test_a_catalogue_is_one_pass_over_its_items(selector):
     phi = Counted()
-    agent = GFUCB(TASKS, FiniteClass([phi]), action_selector=selector)
+    agent = GFUCB(TASKS, FiniteClass([phi]), value_range=None, action_selector=selector)
     agent.observe(agent.decide_from(candidates(0)[0]), rewards(0))
     phi.passes()
     agent.observe(agent.decide_from(candidates(1)[0]), rewards(1))
@@ -104,7 +104,7 @@ def test_a_catalogue_is_one_pass_over_its_items(selector):
 
 
 def test_a_network_passes_over_the_chosen_inputs_only_in_a_refit():
-    agent = GFUCB(TASKS, CountedNetwork(), seed=0, refit_growth=4.0)
+    agent = GFUCB(TASKS, CountedNetwork(), seed=0, refit_growth=4.0, value_range=None)
     agent.observe(agent.decide(candidates(0)), rewards(0))  # the first fit
     for seed in range(1, 3):
         network_passes()
@@ -132,7 +132,7 @@ def test_a_refit_passes_over_all_data_once_after_the_training():
 
 def test_a_refit_that_leaves_phi_alone_computes_nothing_of_old_data():
     fit = VariableProjection(steps=1)
-    agent = GFUCB(TASKS, CountedNetwork(), seed=0, refit_growth=1.0, fit=fit)
+    agent = GFUCB(TASKS, CountedNetwork(), seed=0, refit_growth=1.0, fit=fit, value_range=None)
     module = agent.representation_class.module
     assert not fit.can_train(2, module, 3) and fit.can_train(3, module, 3)
     agent.observe(agent.decide(candidates(0)[:1], tasks=[0]), rewards(0)[:1])
@@ -172,7 +172,7 @@ def written_inputs(decision):
 @pytest.mark.parametrize("change", [changed_inputs, written_inputs])
 def test_features_of_other_inputs_are_not_used(change):
     phi = Counted()
-    agent = GFUCB(TASKS, FiniteClass([phi]))
+    agent = GFUCB(TASKS, FiniteClass([phi]), value_range=None)
     agent.observe(agent.decide(candidates(0)), rewards(0))
     decision = change(agent.decide(candidates(1)))
     logged = copy.deepcopy(agent)
@@ -185,7 +185,7 @@ def test_features_of_other_inputs_are_not_used(change):
 
 def test_some_rows_of_a_decision_have_their_features():
     phi = Counted()
-    agent = GFUCB(TASKS, FiniteClass([phi]))
+    agent = GFUCB(TASKS, FiniteClass([phi]), value_range=None)
     agent.observe(agent.decide(candidates(0)), rewards(0))
     decision, logged = agent.decide(candidates(1)), copy.deepcopy(agent)
     phi.passes()
@@ -201,7 +201,11 @@ def test_some_rows_of_a_decision_have_their_features():
 def counted_groups() -> tuple[list[Counted], Grouped]:
     maps = [Counted() for _ in range(TASKS)]
     unused = iter(maps)
-    return maps, Grouped(TASKS, lambda tasks, seed: GFUCB(tasks, FiniteClass([next(unused)])))
+
+    def group(tasks: int, seed: int) -> GFUCB:
+        return GFUCB(tasks, FiniteClass([next(unused)]), value_range=None)
+
+    return maps, Grouped(TASKS, group)
 
 
 @pytest.mark.parametrize("is_wrapped", [False, True])

@@ -45,7 +45,7 @@ class ShrinkingState:
 def make(seed: int = 0, **options) -> GFUCB:
     network = default_network((3,), random_stream(0, "network"), hidden=4)
     fit = VariableProjection(steps=2, batch_size=8)
-    return GFUCB(2, network, seed=seed, fit=fit, **options)
+    return GFUCB(2, network, seed=seed, fit=fit, value_range=(0.0, 1.0), **options)
 
 
 def test_a_radius_of_a_users_own_follows_the_rewards_and_is_saved():

@@ -55,7 +55,7 @@ def test_a_quarter_of_all_scores_counts():
 
 
 def test_an_agent_compares_each_reward_with_its_own_prediction():
-    agent = GFUCB(3, seed=0)
+    agent = GFUCB(3, seed=0, value_range=(0.0, 1.0))
     decision = agent.decide(torch.rand(3, 4, 5, generator=random_stream(0, "x")))
     rewards = torch.tensor([0.1, 0.7, 0.4], dtype=torch.float64)
     agent.observe(decision[[2, 0]], rewards[[2, 0]])

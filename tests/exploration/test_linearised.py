@@ -199,7 +199,8 @@ def test_certified_satisfies_a_norm_bound_and_a_radius_of_zero():
 
 def default_network_case(tasks: torch.Tensor) -> tuple[ConfidenceSet, ActionSets]:
     """The default network after one sample of each of `tasks`, and rows for the first two."""
-    agent = GFUCB(int(tasks.max()) + 1, seed=0, fit=VariableProjection(steps=0))
+    fit = VariableProjection(steps=0)
+    agent = GFUCB(int(tasks.max()) + 1, seed=0, fit=fit, value_range=(0.0, 1.0))
     draws = random_stream(0, "random Fourier features")
     inputs, rewards = torch.rand(200, 6, generator=draws), torch.rand(200, generator=draws)
     agent.learn(tasks, inputs[: len(tasks)], rewards[: len(tasks)])

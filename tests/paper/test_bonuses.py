@@ -13,7 +13,7 @@ DIGITS = ImageSource(digits=True)
 
 def test_a_replayed_agent_equals_the_agent_that_collected_the_log():
     learned = confidence_sets(LoggedRuns((0,), (9,), 2), DIGITS)[0, 9]
-    agent = GFUCB(2, seed=0)
+    agent = GFUCB(2, seed=0, value_range=(0.0, 1.0))
     selectors = {"last layer": BATCHED_SELECTORS["last layer"]}
     found = replay_calibrations(agent, learned.data, selectors)
     again = agent.confidence_set(learned.data.inputs[:1])

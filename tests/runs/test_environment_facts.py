@@ -45,7 +45,7 @@ def test_a_wrong_fact_is_named(read, facts, message):
 @pytest.mark.parametrize("stated", [(0.0, 10.0), (-3.0, -1.0), None])
 def test_agents_use_the_value_range_of_any_environment(stated):
     agent = make_agent(BanditAgentConfig(), Stating(value_range=stated), 0)
-    assert agent.learner.value_range == stated
+    assert agent.network_learner.scaling.value_range == stated
     low, high = stated or (-1.0, 1.0)
     assert agent.squared_radius == default_radius((low, high))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gfucb.core.protocols import Radius, SquaredRadius
 from gfucb.core.validation.settings import validate_component, validate_number, validate_ridge
-from gfucb.estimation import CalibratedRadius
+from gfucb.estimation.calibration import CalibratedRadius, RelativeRadius
+from gfucb.estimation.reward_scaling import AUTO, ValueRange
 from gfucb.models import HeadPenalty
 
 # The default radius before calibration: this share of the value range, for each task.
@@ -13,9 +14,11 @@ INITIAL_RADIUS = 0.2
 UNKNOWN_RANGE = (-1.0, 1.0)
 
 
-def default_radius(value_range: tuple[float, float]) -> CalibratedRadius:
+def default_radius(value_range: ValueRange) -> CalibratedRadius:
     """Starts at a share of the value range for each task, then follows the prediction errors."""
-    low, high = value_range
+    if value_range == AUTO:
+        return RelativeRadius(initial_radius=INITIAL_RADIUS)
+    low, high = value_range or UNKNOWN_RANGE
     return CalibratedRadius(initial_radius=INITIAL_RADIUS * (high - low))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.bandits.batched_scales import BatchedScales
 from gfucb.bandits.batched_validation import (
     batched_fit,
     batched_selector,
@@ -29,6 +30,7 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import BatchedDecision, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import gradients_allowed
+from gfucb.estimation.calibration import with_reward_scale
 from gfucb.models import HeadStatistics, MultitaskDataset
 from gfucb.models.gradients import network_of
 from gfucb.models.nn.stacked import NetworkStack
@@ -55,6 +57,9 @@ class BatchedAgents:
         self.radius_states = [agent.radius_state for agent in self.agents]
         self._learner = first.network_learner
         self._fit, self._selector = batched_fit(first), batched_selector(first)
+        self._scales = BatchedScales(
+            self._learner.scaling, (self._learner.scale,) * len(self.agents), self.device
+        )
         self._samples_at_fit = 0
         self._error_monitors = [PredictionErrorMonitor()] * len(self.agents)
         self._fit_state: _BatchState | None = None
@@ -76,12 +81,13 @@ class BatchedAgents:
             candidates, available, (len(self), self.num_tasks), self.device
         )
         fit_state = self._fit_state or self._prior(action_sets.candidates.flatten(0, 1))
-        penalty, offset = self._learner.penalty, self._learner.offset
+        penalty = self._learner.penalty
         num_actions = action_sets.available.shape[1]
         inputs = self._by_replica(action_sets.candidates).flatten(1, 2)
         features = fit_state.stack.features(inputs).view(len(action_sets.tasks), num_actions, -1)
         heads = fit_state.statistics.heads(penalty)
-        means = offset + (features @ heads.unsqueeze(-1)).squeeze(-1)
+        offsets = self._scales.locations.repeat_interleave(self.num_tasks, dim=0)
+        means = offsets + (features @ heads.unsqueeze(-1)).squeeze(-1)
         means = means.masked_fill(~action_sets.available, -torch.inf)
         variances = inverse_squared_norms(fit_state.statistics.cholesky(penalty.ridge), features)
         radii = torch.tensor(self._squared_radii(fit_state), dtype=means.dtype, device=self.device)
@@ -92,12 +98,9 @@ class BatchedAgents:
         rows, chosen = torch.arange(len(action_sets.tasks)), actions.flatten()
         mean = self._by_replica(means[rows, chosen])
         variance = self._by_replica(variances[rows, chosen])
-        optimistic_values = mean + bonuses
-        if self._learner.value_range is not None:
-            optimistic_values = optimistic_values.clamp(*self._learner.value_range)
         return BatchedDecision(
             actions,
-            optimistic_values,
+            self._scales.clip_values(mean + bonuses),
             self._by_replica(action_sets.inputs_of(chosen)),
             self._by_replica(features[rows, chosen]),
             Prediction(mean, variance),
@@ -109,12 +112,33 @@ class BatchedAgents:
         """Learn from rewards [replica, task] of a decision; if a refit fails, nothing changes."""
         values = validate_batch_feedback(decision, rewards, (len(self), self.num_tasks))
         fit_state = self._fit_state or self._prior(decision.inputs.flatten(0, 1))
+        before = self._fit_state, list(self.num_fits), self._scales
+        size = len(fit_state.data)
         tasks = torch.arange(values.numel(), device=self.device)
-        targets = values.to(self.device)
-        errors = (targets - decision.prediction.mean).cpu()
+        fit_state.data.append(tasks, decision.inputs.flatten(0, 1), values.flatten())
+        try:
+            self._learn(fit_state, decision, values)
+        except BaseException:
+            fit_state.data.truncate(size)
+            self._fit_state, self.num_fits, self._scales = before
+            raise
+
+    def _learn(self, fit_state: _BatchState, decision: BatchedDecision, values: Tensor) -> None:
+        """Update scales, heads, networks and radii with the last rewards [replica, task]."""
+        samples = len(fit_state.data) // len(self)
+        num_old, growth = samples - self.num_tasks, self._learner.refit_growth
+        self._scales, rescaled = self._scales.after(
+            values,
+            num_old,
+            lambda replica: self._own(fit_state.data.targets, replica),
+            is_due=growth > 2 and samples.bit_length() > num_old.bit_length(),
+        )
+        targets, means = self._scales.clip(values).to(self.device), decision.prediction.mean
+        is_predicted = self._learner.scaling.is_located or any(decision.num_fits)
+        if not is_predicted:
+            means = self._scales.locations.expand_as(means)
+        errors = (targets - means).cpu()
         monitors = [m.plus(e) for m, e in zip(self._error_monitors, errors, strict=True)]
-        samples = len(fit_state.data) // len(self) + self.num_tasks
-        growth = self._learner.refit_growth
         is_due = samples >= growth * self._samples_at_fit
         refitted = [
             replica
@@ -125,25 +149,20 @@ class BatchedAgents:
         if decision.num_fits != tuple(self.num_fits):  # a late reward: phi has changed since
             features = fit_state.stack.features(decision.inputs)
         statistics = fit_state.statistics.plus_one_each(
-            features.flatten(0, 1), targets.flatten() - self._learner.offset
+            features.flatten(0, 1), (targets - self._scales.locations).flatten()
         )
-        before, num_fits, size = self._fit_state, list(self.num_fits), len(fit_state.data)
-        fit_state.data.append(tasks, decision.inputs.flatten(0, 1), targets.flatten())
-        try:
-            self._fit_state = replace(fit_state, statistics=statistics)
-            if refitted:
-                self._refit(refitted)
-        except BaseException:
-            fit_state.data.truncate(size)
-            self._fit_state, self.num_fits = before, num_fits
-            raise
+        self._fit_state = replace(fit_state, statistics=statistics)
+        if refitted:
+            self._refit(refitted)
+        if only_rescaled := [replica for replica in rescaled if replica not in refitted]:
+            self._refit(only_rescaled, trains=False)
         if is_due:
             self._samples_at_fit = samples
         self._error_monitors = [
             monitor.after_fit() if replica in refitted else monitor
             for replica, monitor in enumerate(monitors)
         ]
-        self._update_radii(decision.prediction, values)
+        self._update_radii(decision.prediction if is_predicted else None, values)
 
     def diagnostics(self, replica: int) -> Row:
         """The number of fits of one replica, and the diagnostics of its radius."""
@@ -176,6 +195,7 @@ class BatchedAgents:
             "statistics.grams": statistics.grams[own],
             "statistics.moments": statistics.moments[own],
             "heads": heads[own],
+            **self._scales.scaling.tensors(self._scales.scales[replica]),
         }
 
     def _prior(self, inputs: Tensor) -> _BatchState:
@@ -191,32 +211,45 @@ class BatchedAgents:
         data = MultitaskDataset(num_tasks, stored.shape[1:], stored.dtype, device=self.device)
         return _BatchState(stack, data, HeadStatistics.empty(num_tasks, feature_dim, self.device))
 
-    def _refit(self, replicas: list[int]) -> None:
-        """Refit the networks of some replicas, all in one batch, and their heads."""
+    def _refit(self, replicas: list[int], *, trains: bool = True) -> None:
+        """Refit the networks of some replicas, all in one batch, and their heads.
+
+        Without `trains` only the heads, to the targets of the current scales.
+        """
         assert self._fit_state is not None
         stack, statistics = self._fit_state.stack, self._fit_state.statistics
         fitted = stack.taken(replicas)  # a copy: if the fit fails, the networks do not change
-        data = [self._data_of(replica) for replica in replicas]
-        generators = [
-            random_stream(self.agents[replica].network_learner.seed, "fit", self.num_fits[replica])
-            for replica in replicas
-        ]
-        self._fit.fit_stack(
-            fitted,
-            data,
-            generators,
-            offset=self._learner.offset,
-            ridge=self._learner.penalty.ridge,
-            feature_dim=statistics.moments.shape[1],
-        )
-        features = fitted.features(torch.stack([own.inputs for own in data]))
-        for own, phi, replica in zip(data, features, replicas, strict=True):
-            rows = self._tasks_of(replica)
-            targets = own.targets - self._learner.offset
+        stored = {replica: self._data_of(replica) for replica in replicas}
+        if trains:
+            self._scales = self._scales.estimated({r: own.targets for r, own in stored.items()})
+            self._train(fitted, stored, feature_dim=statistics.moments.shape[1])
+        features = fitted.features(torch.stack([own.inputs for own in stored.values()]))
+        for (replica, own), phi in zip(stored.items(), features, strict=True):
+            rows, scale = self._tasks_of(replica), self._scales.scales[replica]
+            targets = scale.clip(own.targets) - scale.location
             refitted = HeadStatistics.of(phi, own.tasks, targets, self.num_tasks)
             statistics.grams[rows], statistics.moments[rows] = refitted.grams, refitted.moments
-            self.num_fits[replica] += 1
+            self.num_fits[replica] += trains
         stack.put(replicas, fitted)
+
+    def _train(
+        self, stack: NetworkStack, stored: dict[int, MultitaskDataset], *, feature_dim: int
+    ) -> None:
+        """Train the networks of some replicas, in place, on their data."""
+        scaled = [self._scales.fitted_data(replica, own) for replica, own in stored.items()]
+        self._fit.fit_stack(
+            stack,
+            [data for data, _ in scaled],
+            [
+                random_stream(
+                    self.agents[replica].network_learner.seed, "fit", self.num_fits[replica]
+                )
+                for replica in stored
+            ],
+            offset=scaled[0][1],
+            ridge=self._learner.penalty.ridge,
+            feature_dim=feature_dim,
+        )
 
     def _tasks_of(self, replica: int) -> slice:
         """The tasks of one replica among those of all."""
@@ -226,11 +259,7 @@ class BatchedAgents:
         """The samples of one replica, in their order."""
         assert self._fit_state is not None
         data = self._fit_state.data
-
-        def own(rows: Tensor) -> Tensor:
-            return rows.unflatten(0, (-1, len(self), self.num_tasks))[:, replica].flatten(0, 1)
-
-        inputs = own(data.inputs)
+        inputs = self._own(data.inputs, replica)
         samples = MultitaskDataset(
             self.num_tasks,
             inputs.shape[1:],
@@ -238,19 +267,29 @@ class BatchedAgents:
             device=self.device,
             capacity=len(inputs),
         )
-        samples.append(own(data.tasks) % self.num_tasks, inputs, own(data.targets))
+        tasks = self._own(data.tasks, replica) % self.num_tasks
+        samples.append(tasks, inputs, self._own(data.targets, replica))
         return samples
+
+    def _own(self, rows: Tensor, replica: int) -> Tensor:
+        """The part of one replica of samples [round * replica * task, ...], in their order."""
+        return rows.unflatten(0, (-1, len(self), self.num_tasks))[:, replica].flatten(0, 1)
 
     def _squared_radii(self, fit_state: _BatchState) -> list[float]:
         num_sharing = self.num_tasks if self._selector.joint else 1
         index = fit_state.data.round_index
         return [state.squared_radius(index, num_sharing) for state in self.radius_states]
 
-    def _update_radii(self, prediction: Prediction, rewards: Tensor) -> None:
-        means, variances = prediction.mean.cpu(), prediction.variance.cpu()
+    def _update_radii(self, prediction: Prediction | None, rewards: Tensor) -> None:
+        if prediction is not None:
+            means, variances = prediction.mean.cpu(), prediction.variance.cpu()
+            self.radius_states = [
+                state.after(Prediction(means[r], variances[r]), rewards[r])
+                for r, state in enumerate(self.radius_states)
+            ]
         self.radius_states = [
-            state.after(Prediction(means[r], variances[r]), rewards[r])
-            for r, state in enumerate(self.radius_states)
+            with_reward_scale(state, scale.scale)
+            for state, scale in zip(self.radius_states, self._scales.scales, strict=True)
         ]
 
     def _by_replica(self, rows: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from gfucb.bandits.learner import Learner
 from gfucb.bandits.table_learner import TableLearner
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures
+from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
 from gfucb.models.nn.networks import SMALLEST_IMAGE_SIDE
@@ -33,7 +34,7 @@ class DefaultLearner:
         """With a learner of tables that has the same settings as that of the network."""
         table = TableLearner(
             num_tasks=network.num_tasks,
-            value_range=network.value_range,
+            scaling=network.scaling,
             refit_growth=network.refit_growth,
             seed=network.seed,
             device=network.device,
@@ -76,9 +77,9 @@ class DefaultLearner:
         self._chosen = learner
 
     @property
-    def value_range(self) -> tuple[float, float] | None:
-        """The range of expected rewards, if it is known."""
-        return self.network.value_range
+    def scale(self) -> RewardScale:
+        """The scale of rewards."""
+        return self.chosen.scale
 
     @property
     def num_samples(self) -> int:

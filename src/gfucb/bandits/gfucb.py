@@ -5,12 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gfucb.bandits.bandit_settings import (
-    UNKNOWN_RANGE,
-    default_radius,
-    validate_penalty,
-    validate_radius,
-)
+from gfucb.bandits.bandit_settings import default_radius, validate_penalty, validate_radius
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
 from gfucb.core.action_sets import ActionSets
@@ -41,13 +36,13 @@ from gfucb.core.validation.settings import (
     validate_component,
     validate_count,
     validate_number,
-    validate_offset,
-    validate_pair,
     validate_seed,
 )
 from gfucb.core.validation.states import validate_state
+from gfucb.estimation.calibration import with_reward_scale
 from gfucb.estimation.default_fits import default_fit
 from gfucb.estimation.radii import initial_radius_state
+from gfucb.estimation.reward_scaling import RewardScaling, ValueRange
 from gfucb.exploration import LastLayer
 from gfucb.exploration.default_selectors import default_action_selector
 from gfucb.models import ConfidenceSet, as_representation_class
@@ -86,8 +81,11 @@ class GFUCB:
         ridge: the penalty on heads, in the fit and in the confidence set; at least 1e-12.
         head_norm_bound: heads also satisfy |w| <= this.
         value_range: the range of expected rewards. It sets the scale of the default radius,
-            and reported values are clipped to it. None if it is unknown.
-        offset: the value of an input whose features are zero; the middle of `value_range`.
+            reported values are clipped to it, and rewards that are far from it and from all other
+            rewards are clipped. "auto" estimates it from the rewards, and standardises them for
+            the fit. None uses rewards as they are and clips nothing.
+        offset: the value of an input whose features are zero; by default the middle of
+            `value_range`, and 0 if that is None.
         refit_growth: the representation is refitted when the data has grown by this factor;
             1.0 refits at every call of `observe`, as the paper does, and is the default for
             finite classes, 1.3 for others. Heads are updated with every reward.
@@ -105,18 +103,16 @@ class GFUCB:
         action_selector: ActionSelector | None = None,
         ridge: float = 1.0,
         head_norm_bound: float | None = None,
-        value_range: tuple[float, float] | None = (0.0, 1.0),
+        value_range: ValueRange = "auto",
         offset: float | None = None,
         refit_growth: float | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.representation_class = as_representation_class(representation)
-        if value_range is not None:
-            value_range = validate_pair(value_range, "value_range")
-        low, high = value_range or UNKNOWN_RANGE
+        scaling = RewardScaling(value_range, offset)
         self.squared_radius = validate_radius(
-            default_radius((low, high)) if squared_radius is None else squared_radius
+            default_radius(scaling.value_range) if squared_radius is None else squared_radius
         )
         self.radius_state = initial_radius_state(self.squared_radius)
         self.action_selector = validate_action_selector(
@@ -133,8 +129,7 @@ class GFUCB:
                 "a least-squares fit such as VariableProjection()",
             ),
             penalty=validate_penalty(ridge, head_norm_bound),
-            offset=(low + high) / 2 if offset is None else validate_offset(offset),
-            value_range=value_range,
+            scaling=scaling,
             refit_growth=(
                 self.representation_class.default_refit_growth
                 if refit_growth is None
@@ -217,7 +212,7 @@ class GFUCB:
         if decision.prediction is not None:
             radius_state = radius_state.after(decision.prediction, values)
         self.learner.learn(tasks, inputs, values, decision.valid_features())
-        self.radius_state = radius_state
+        self.radius_state = with_reward_scale(radius_state, self.learner.scale.scale)
 
     @gradients_allowed()
     def learn(self, tasks: ArrayLike, inputs: ArrayLike, rewards: ArrayLike) -> None:
@@ -228,6 +223,7 @@ class GFUCB:
         """
         samples = validate_samples(tasks, inputs, rewards, num_tasks=self.num_tasks)
         self.learner.learn(*samples)
+        self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
 
     def confidence_set(
         self,
@@ -275,7 +271,12 @@ class GFUCB:
         )
         self._last = (selection, prediction)
         optimistic_values = center.clip(selection.values)
-        return action_sets.decision(selection.actions, optimistic_values, prediction, features)
+        # Before the first reward an estimated location is unknown: nothing is predicted.
+        is_located = self.network_learner.scaling.is_located
+        is_predicted = is_located or self.learner.num_samples > 0
+        return action_sets.decision(
+            selection.actions, optimistic_values, prediction if is_predicted else None, features
+        )
 
     def _confidence_set_for(self, action_sets: ActionSets) -> ConfidenceSet:
         is_joint = self.action_selector.joint
@@ -316,6 +317,7 @@ class GFUCB:
     def settings(self) -> dict[str, str]:
         """Everything an agent must be built with to continue from this one's state."""
         learner = self.network_learner
+        is_located = learner.scaling.is_located
         return {
             "representation": describe_setting(self.representation_class),
             "fit": describe_setting(learner.fit),
@@ -323,8 +325,8 @@ class GFUCB:
             "action_selector": describe_setting(self.action_selector),
             "ridge": str(learner.penalty.ridge),
             "head_norm_bound": str(learner.penalty.norm_bound),
-            "value_range": str(learner.value_range),
-            "offset": str(learner.offset),
+            "value_range": str(learner.scaling.value_range),
+            "offset": str(learner.scaling.initial().location if is_located else None),
             "refit_growth": str(learner.refit_growth),
             "seed": str(learner.seed),
             INITIAL_WEIGHTS: describe_initial_weights(self.representation_class),
@@ -343,5 +345,5 @@ class GFUCB:
         if state:
             radius_state = radius_state.restored({n: state[n] for n in names & state.keys()})
         self.learner.load_state({n: t for n, t in state.items() if n not in names})
-        self.radius_state = radius_state
+        self.radius_state = with_reward_scale(radius_state, self.learner.scale.scale)
         self._last = None

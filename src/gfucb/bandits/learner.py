@@ -7,7 +7,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gfucb.bandits.learner_inputs import empty_data, require_alike, usable_device
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
+from gfucb.bandits.scaled_fit import fit_scaled, heads_for
 from gfucb.bandits.state_validation import (
     REPRESENTATION_PREFIX,
     validate_learner_state,
@@ -25,6 +27,7 @@ from gfucb.core.protocols import (
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_like
+from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
@@ -48,8 +51,12 @@ class Learner:
     `weight_statistics` and `reward_perturbation` are those of the `ActionSelector`. With the first,
     the learner also updates statistics of gradients in the weights. With the second, the fit gets
     rewards + N(0, reward_perturbation^2) as targets: all are drawn again for a fit, and each reward
-    between fits is perturbed once. The data always hold the rewards themselves. Storage is
-    allocated with the first reward, which fixes the shape of inputs.
+    between fits is perturbed once. Storage is allocated with the first reward, which fixes the
+    shape of inputs.
+
+    `scaling` says where rewards lie. Far outliers are clipped, and fits of phi get standardised
+    targets if the scale is estimated; then it is estimated again with every fit. The data always
+    hold the rewards themselves; heads, statistics and predictions have the unit of rewards.
     """
 
     def __init__(
@@ -59,8 +66,7 @@ class Learner:
         representation_class: RepresentationClass,
         fit: LeastSquares,
         penalty: HeadPenalty,
-        offset: float,
-        value_range: tuple[float, float] | None,
+        scaling: RewardScaling,
         refit_growth: float,
         seed: int,
         device: torch.device | str,
@@ -73,11 +79,11 @@ class Learner:
         self.representation_class = representation_class
         self.fit = fit
         self.penalty = penalty
-        self.offset = offset
-        self.value_range = value_range
+        self.scaling = scaling
+        self.scale = scaling.initial()
         self.refit_growth = refit_growth
         self.seed = seed
-        self.device = _usable(device)
+        self.device = usable_device(device)
         self.weight_statistics = weight_statistics
         self.reward_perturbation = reward_perturbation
         self.num_fits = 0
@@ -87,6 +93,8 @@ class Learner:
         self._center: MultiheadFunction | None = None
         self._statistics: HeadStatistics | None = None
         self.tangents: WeightStatistics | None = None
+        self._has_outliers = False
+        self._has_warned = False
 
     @property
     def num_samples(self) -> int:
@@ -101,11 +109,22 @@ class Learner:
         Before the first reward the center is a function whose value is the offset everywhere. It
         is built on demand and not stored, so this call never fixes the shape of the inputs.
         """
+        center, data, statistics = self._stored_or_prior(inputs)
+        return center, self._clipped(data), statistics
+
+    def _stored_or_prior(
+        self, inputs: Tensor
+    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
+        """The same with the rewards as they came."""
         self.representation_class.validate_inputs(inputs)
         if self._data is None or self._center is None or self._statistics is None:
             return self._prior(inputs)
-        self._require_alike(inputs, self._data)
+        require_alike(inputs, self._data)
         return self._center, self._data, self._statistics
+
+    def _clipped(self, data: MultitaskDataset) -> MultitaskDataset:
+        """The data with clipped rewards: the same object where no reward is clipped."""
+        return data.with_targets(self.scale.clip(data.targets)) if self._has_outliers else data
 
     def learn(
         self,
@@ -122,23 +141,28 @@ class Learner:
         if len(tasks) == 0:
             return
         tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
-        center, data, statistics = self.fit_state(inputs)
+        center, data, statistics = self._stored_or_prior(inputs)
         size_before = len(data)
+        scale_before, was_clipped = self.scale, self._has_outliers
         data.append(tasks, inputs, rewards)
         try:
+            is_rescaled = self._update_scale(data, size_before)
+            if size_before == 0:
+                center = self._located(center)
             # Paper: least squares again in every round. Refitting phi at a growth of 30% gave
             # the same regret at a small part of the cost; heads still follow every reward.
-            if computed is not None and _is_computed_by(center, computed):
-                features = computed.values
-            else:
-                features = features_of(center.representation, inputs)
-            errors = rewards - center.values_of_features(features, tasks)
+            known = _features_by(center, computed)
+            features = features_of(center.representation, inputs) if known is None else known
+            clipped = self.scale.clip(rewards)
+            errors = clipped - center.values_of_features(features, tasks)
             monitor = self._error_monitor.plus(errors)
-            targets = self._targets_of(rewards, size_before) - self.offset
+            targets = self._targets_of(clipped, size_before) - center.offset
             statistics, rewarded = statistics.after(features, tasks, targets)
             is_due = len(data) >= self.refit_growth * self._samples_at_fit
             if is_due or monitor.should_refit(len(data), self._samples_at_fit, self.refit_growth):
-                self._refit(center.with_statistics(statistics, data), data)
+                if not is_rescaled and not was_clipped:  # statistics of the data as they are
+                    center = center.with_statistics(statistics, data)
+                self._refit(center, data)
                 self._error_monitor = monitor.after_fit()
                 if is_due:  # an early fit does not move the schedule
                     self._samples_at_fit = len(data)
@@ -147,31 +171,60 @@ class Learner:
                 if self.weight_statistics is not None and tangents is not None:
                     more = self.weight_statistics.statistics(center, inputs, tasks, features)
                     tangents = tangents.plus(more)
-                heads = statistics.heads_solved_at(rewarded, self.penalty, center.heads)
-                self._store(center.with_heads(heads), data, statistics, tangents)
+                if is_rescaled:
+                    center, statistics = self._rescaled(center, data)
+                else:
+                    heads = statistics.heads_solved_at(rewarded, self.penalty, center.heads)
+                    center = center.with_heads(heads)
+                self._store(self._located(center), data, statistics, tangents)
                 self._error_monitor = monitor
         except BaseException:
             data.truncate(size_before)
+            self.scale, self._has_outliers = scale_before, was_clipped
             raise
+        if not self._has_warned:
+            limits = self.scale.limits if self._has_outliers else None
+            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits, stacklevel=5)
+
+    def _update_scale(self, data: MultitaskDataset, size_before: int) -> bool:
+        """Update the scale with the samples after `size_before`; whether old targets change."""
+        self.scale, is_rescaled = self.scaling.after(
+            self.scale,
+            data.targets,
+            size_before,
+            # With few fits of phi the scale is estimated again when the data has doubled.
+            is_due=self.refit_growth > 2 and len(data).bit_length() > size_before.bit_length(),
+        )
+        is_outside = self.scale.is_outside(data.targets[0 if is_rescaled else size_before :])
+        self._has_outliers = bool(is_outside.any()) or (self._has_outliers and not is_rescaled)
+        return is_rescaled
+
+    def _rescaled(
+        self, center: MultiheadFunction, data: MultitaskDataset
+    ) -> tuple[MultiheadFunction, HeadStatistics]:
+        """The function on the same representation with heads for the current scale."""
+        targets = self._targets_of(self.scale.clip(data.targets), 0)
+        return heads_for(self._located(center), data.with_targets(targets), self.penalty)
+
+    def _located(self, center: MultiheadFunction) -> MultiheadFunction:
+        """The function with the location and the range of the scale."""
+        value_range = self.scaling.reported_range(self.scale)
+        return replace(center, offset=self.scale.location, value_range=value_range)
 
     def _refit(self, center: MultiheadFunction, data: MultitaskDataset) -> None:
         generator = random_stream(self.seed, "fit", self.num_fits)
-        fitted_data = data
+        self.scale = self.scaling.estimated(data.targets)
+        self._has_outliers = bool(self.scale.is_outside(data.targets).any())
+        fitted_data = self._clipped(data)
         if self.reward_perturbation:
-            fitted_data = data.with_targets(self._targets_of(data.targets, 0))
-        fitted = self.fit(fitted_data, center, self.penalty, generator)
-        known = fitted.head_fit_of(fitted_data)
-        if known is not None:
-            statistics, features = known.statistics, known.features
-        else:
-            features = features_of(fitted.representation, data.inputs)
-            targets = fitted_data.targets - self.offset
-            statistics = HeadStatistics.of(features, data.tasks, targets, self.num_tasks)
-        fitted = fitted.with_heads(statistics.heads(self.penalty))
+            fitted_data = data.with_targets(self._targets_of(fitted_data.targets, 0))
+        fitted, statistics, features = fit_scaled(
+            self.fit, fitted_data, center, self.penalty, generator, scale=self.scale
+        )
         tangents = None
         if self.weight_statistics is not None:
             tangents = self.weight_statistics.statistics(fitted, data.inputs, data.tasks, features)
-        self._store(fitted, data, statistics, tangents)
+        self._store(self._located(fitted), data, statistics, tangents)
         self.num_fits += 1
 
     def _store(
@@ -197,40 +250,18 @@ class Learner:
             self.representation_class,
             inputs,
             num_tasks=self.num_tasks,
-            offset=self.offset,
-            value_range=self.value_range,
+            offset=self.scale.location,
+            value_range=self.scaling.reported_range(self.scale),
             generator=self._network_generator(),
             device=self.device,
         )
         feature_dim = center.heads.shape[1]
         statistics = HeadStatistics.empty(self.num_tasks, feature_dim, self.device)
-        return center, self._empty_data(inputs), statistics
-
-    def _empty_data(self, inputs: Tensor) -> MultitaskDataset:
-        dtype = inputs.dtype
-        if inputs.is_floating_point():
-            dtype = torch.promote_types(dtype, torch.float32)  # half would round later inputs
-        return MultitaskDataset(self.num_tasks, inputs.shape[1:], dtype, device=self.device)
+        return center, empty_data(self.num_tasks, inputs, self.device), statistics
 
     def _network_generator(self) -> torch.Generator:
         """The generator of the initial weights."""
         return random_stream(self.seed, "network")
-
-    def _require_alike(self, inputs: Tensor, data: MultitaskDataset) -> None:
-        stored = data.inputs
-        if inputs.shape[1:] != stored.shape[1:]:
-            raise InvalidInputError(
-                f"this agent has learned from inputs of shape {list(stored.shape[1:])}, "
-                f"got inputs of shape {list(inputs.shape[1:])}"
-            )
-        alike = inputs.dtype == stored.dtype or (
-            inputs.is_floating_point() and stored.is_floating_point()
-        )
-        if not alike:
-            raise InvalidInputError(
-                f"this agent has learned from {stored.dtype} inputs, got {inputs.dtype}; "
-                "bytes are read as images in [0, 1], so the two do not mean the same"
-            )
 
     def state(self) -> dict[str, Tensor]:
         """Named tensors from which `load_state` continues exactly; empty before any reward."""
@@ -245,6 +276,7 @@ class Learner:
             "statistics.grams": self._statistics.grams,
             "statistics.moments": self._statistics.moments,
             "heads": self._center.heads,
+            **self.scaling.tensors(self.scale),
         }
         if self.tangents is not None:
             tensors |= with_prefix(TANGENTS_PREFIX, self.tangents.tensors())
@@ -262,14 +294,19 @@ class Learner:
             self._data = self._center = self._statistics = self.tangents = None
             self.num_fits = self._samples_at_fit = 0
             self._error_monitor = PredictionErrorMonitor()
+            self.scale, self._has_outliers = self.scaling.initial(), False
             return
         kind = self.weight_statistics
         prefixes = [REPRESENTATION_PREFIX, *([TANGENTS_PREFIX] if kind is not None else [])]
-        validate_learner_state(state, num_tasks=self.num_tasks, prefixes=prefixes)
+        scale_names = self.scaling.tensors(self.scale).keys()
+        validate_learner_state(
+            state, num_tasks=self.num_tasks, prefixes=prefixes, more_names=scale_names
+        )
         state = {name: tensor.to(self.device, copy=True) for name, tensor in state.items()}
-        inputs = state["data.inputs"]
+        inputs, rewards = state["data.inputs"], state["data.targets"]
+        scale = self.scaling.restored(state, rewards)
         center, data, _ = self._prior(inputs)
-        data.append(state["data.tasks"], inputs, state["data.targets"])
+        data.append(state["data.tasks"], inputs, rewards)
         representation = self.representation_class.restored(
             below(REPRESENTATION_PREFIX, state), inputs, self._network_generator(), self.device
         )
@@ -283,9 +320,11 @@ class Learner:
                 f"the saved heads have shape {list(heads.shape)}, "
                 f"this agent's have {list(center.heads.shape)}"
             )
-        restored = replace(center, representation=representation, heads=heads)
+        value_range = self.scaling.reported_range(scale)
+        restored = MultiheadFunction(representation, heads, scale.location, value_range)
         has_noise = self.reward_perturbation > 0
-        validate_restored_fit(restored, data, statistics, self.penalty, has_noise=has_noise)
+        clipped = data.with_targets(scale.clip(rewards))
+        validate_restored_fit(restored, clipped, statistics, self.penalty, has_noise=has_noise)
         tangents = None
         if kind is not None:
             # Statistics of one sample have the names, types and shapes of those of all.
@@ -298,16 +337,12 @@ class Learner:
 
         self.num_fits, self._samples_at_fit = num_fits, samples_at_fit
         self._error_monitor = monitor
+        self.scale, self._has_outliers = scale, bool(scale.is_outside(rewards).any())
         self._store(restored, data, statistics, tangents)
 
 
-def _usable(device: torch.device | str) -> torch.device:
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
-
-
-def _is_computed_by(center: MultiheadFunction, computed: ChosenFeatures) -> bool:
-    is_same = computed.representation is center.representation
-    return is_same and computed.values.shape[1] == center.heads.shape[1]
+def _features_by(center: MultiheadFunction, computed: ChosenFeatures | None) -> Tensor | None:
+    """The computed features, if they are those of the center's representation."""
+    if computed is None or computed.representation is not center.representation:
+        return None
+    return computed.values if computed.values.shape[1] == center.heads.shape[1] else None

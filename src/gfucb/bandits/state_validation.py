@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -31,14 +31,19 @@ NAMES = (
 
 
 def validate_learner_state(
-    state: Mapping[str, Tensor], *, num_tasks: int, prefixes: Sequence[str]
+    state: Mapping[str, Tensor],
+    *,
+    num_tasks: int,
+    prefixes: Sequence[str],
+    more_names: Iterable[str] = (),
 ) -> None:
     """Check names, shapes, types, finiteness and ranges of all tensors of a learner's state.
 
-    Tensors whose names start with one of `prefixes` belong to other components, which check their
-    shapes; here NaN is refused, and infinity outside the representation.
+    Tensors with `more_names`, and those whose names start with one of `prefixes`, belong to other
+    components, which check them. Of the latter NaN is refused here, and infinity outside the
+    representation.
     """
-    validate_state_names(state, NAMES, prefixes)
+    validate_state_names(state, [*NAMES, *more_names], prefixes)
     num_samples = validate_data(state, num_tasks)
     floats = torch.float64
     low, high = -LARGEST_COMPUTED, LARGEST_COMPUTED

@@ -13,6 +13,7 @@ from gfucb.core.features import features_of
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
 from gfucb.estimation.reward_scale import RewardScale
+from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.estimation.table_fit import TableFit, fit_table, prior_fit
 from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
@@ -40,13 +41,13 @@ class TableLearner:
         self,
         *,
         num_tasks: int,
-        value_range: tuple[float, float] | None,
+        scaling: RewardScaling,
         refit_growth: float = REFIT_GROWTH,
         seed: int,
         device: torch.device | str,
     ) -> None:
         self.num_tasks = num_tasks
-        self.value_range = value_range
+        self.scaling = scaling
         self.refit_growth = refit_growth
         self.seed = seed
         self.device = torch.device(device)
@@ -54,7 +55,8 @@ class TableLearner:
         self._samples_at_fit = 0
         self._data: MultitaskDataset | None = None
         self._fit: TableFit | None = None
-        self._scale = RewardScale()
+        self.scale = RewardScale()
+        self._has_warned = False
 
     @property
     def num_samples(self) -> int:
@@ -64,7 +66,8 @@ class TableLearner:
     @property
     def reward_range(self) -> float | None:
         """The width of the known range of rewards."""
-        return None if self.value_range is None else self.value_range[1] - self.value_range[0]
+        known = self.scaling.stated_range
+        return None if known is None else known[1] - known[0]
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
@@ -105,7 +108,7 @@ class TableLearner:
         size_before = len(data)
         data.append(tasks, inputs, rewards)
         try:
-            is_outlier = self._fit is not None and self._scale.is_outdated_by(rewards)
+            is_outlier = self._fit is not None and self.scale.is_outdated_by(rewards)
             if (
                 self._fit is None
                 or len(data) >= self.refit_growth * self._samples_at_fit
@@ -114,13 +117,16 @@ class TableLearner:
                 self._refit(data, computed)
             else:
                 features = self._features(self._fit, inputs, computed)
-                targets = self._scale.clip(rewards) - self._fit.offset
+                targets = self.scale.clip(rewards) - self._fit.offset
                 posterior = self._fit.posterior.after(features, tasks, targets)
                 self._fit = replace(self._fit, posterior=posterior)
         except BaseException:
             data.truncate(size_before)
             raise
         self._data = data
+        if not self._has_warned and len(data) == self._samples_at_fit:  # after a fit
+            limits = self.scale.limits if bool(self.scale.is_outside(data.targets).any()) else None
+            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits, stacklevel=6)
 
     def _refit(self, data: MultitaskDataset, computed: ChosenFeatures | None) -> None:
         inputs = data.inputs.flatten(1).to(torch.float64)
@@ -140,13 +146,13 @@ class TableLearner:
             reward_range=self.reward_range,
             generator=random_stream(self.seed, "table-fit", self.num_fits),
         )
-        self._fit, self._scale = fit, scale
+        self._fit, self.scale = fit, scale
         self._samples_at_fit = len(data)
         self.num_fits += 1
 
     def _reward_scale(self, rewards: Tensor) -> RewardScale:
-        if self.value_range is not None:
-            return RewardScale.of_range(self.value_range)
+        if self.scaling.stated_range is not None:
+            return self.scaling.estimated(rewards)
         return RewardScale.estimated(rewards)
 
     def _first_columns(self, inputs: Tensor, computed: ChosenFeatures | None) -> TableColumns:
@@ -171,11 +177,12 @@ class TableLearner:
         posterior = prior_fit(
             inputs, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
         )
-        low, high = self.value_range or (0.0, 0.0)
+        low, high = self.scaling.stated_range or (0.0, 0.0)
         return TableFit(TableFeatures(columns, TableScales()), posterior, (low + high) / 2)
 
     def _center(self, fit: TableFit) -> MultiheadFunction:
-        return MultiheadFunction(fit.features, fit.posterior.heads, fit.offset, self.value_range)
+        value_range = self.scaling.reported_range(self.scale)
+        return MultiheadFunction(fit.features, fit.posterior.heads, fit.offset, value_range)
 
     @staticmethod
     def _features(fit: TableFit, inputs: Tensor, computed: ChosenFeatures | None) -> Tensor:
@@ -207,7 +214,7 @@ class TableLearner:
             "data.inputs": self._data.inputs,
             "data.tasks": self._data.tasks,
             "data.targets": self._data.targets,
-            **self._scale.tensors(),
+            **self.scale.tensors(),
             **state_of_fit(self._fit),
         }
 
@@ -216,12 +223,12 @@ class TableLearner:
         if not state:
             self._data = self._fit = None
             self.num_fits = self._samples_at_fit = 0
-            self._scale = RewardScale()
+            self.scale = RewardScale()
             return
         fit, scale, counters = restored_fit(state, self.num_tasks, self.device)
         inputs = state["data.inputs"].to(self.device, copy=True)
         data = self._empty_data(inputs)
         tasks, targets = (state[f"data.{name}"].to(self.device) for name in ("tasks", "targets"))
         data.append(tasks, inputs, targets)
-        self._data, self._fit, self._scale = data, fit, scale
+        self._data, self._fit, self.scale = data, fit, scale
         self.num_fits, self._samples_at_fit = counters

@@ -12,6 +12,10 @@ class GFUCBError(Exception):
     """Any error this library raises on purpose."""
 
 
+class GFUCBWarning(UserWarning):
+    """Any warning this library gives: something works, but probably not as intended."""
+
+
 class InvalidInputError(GFUCBError, ValueError):
     """An argument cannot be used; nothing was changed."""
 

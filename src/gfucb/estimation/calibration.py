@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -70,6 +70,11 @@ class CalibratedRadius(Radius):
         return Calibration(self, torch.zeros(0, dtype=torch.float64))
 
 
+@dataclass(frozen=True)
+class RelativeRadius(CalibratedRadius):
+    """A `CalibratedRadius` whose initial radius is in units of the estimated scale of rewards."""
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration(RadiusState):
     """The state of a `CalibratedRadius` after some rewards, as a value.
@@ -79,19 +84,21 @@ class Calibration(RadiusState):
         scores: the most recent scores, oldest first, [reward].
         num_rewards: how many rewards were compared with their predictions.
         num_covered: how many of them were inside the interval predicted for them.
+        unit: the unit of the initial radius.
     """
 
     radius: CalibratedRadius
     scores: Tensor
     num_rewards: int = 0
     num_covered: int = 0
+    unit: float = 1.0
 
     @property
     def task_radius(self) -> float:
         """The radius of one task: the smallest that covers the target share of recent scores."""
         target = self.radius.target_coverage
         if target is None or self.num_rewards < self.radius.warm_up:
-            return self.radius.initial_radius
+            return self.radius.initial_radius * self.unit
         recent = self.scores[-max(self.radius.warm_up, self.num_rewards // 4) :]
         # The quantile of split conformal prediction, which includes the score of the next reward.
         rank = math.ceil(target * (len(recent) + 1))
@@ -148,4 +155,12 @@ class Calibration(RadiusState):
             torch.cat([self.scores, scores])[-self.radius.window :],
             self.num_rewards + len(scores),
             self.num_covered + int((scores <= self.task_radius).sum()),
+            self.unit,
         )
+
+
+def with_reward_scale(state: RadiusState, scale: float) -> RadiusState:
+    """The state after the scale of rewards has changed; only a `RelativeRadius` depends on it."""
+    if isinstance(state, Calibration) and isinstance(state.radius, RelativeRadius):
+        return replace(state, unit=scale)
+    return state

@@ -71,10 +71,13 @@ class RewardScale:
         With a rewards + b, a > 0, the standardised rewards are the same up to rounding. All equal
         rewards have the scale `SCALE_OF_EQUAL_REWARDS`.
         """
-        low, high = robust_range(rewards)
-        middle = low + (high - low) / 2
+        return cls.of_rewards_in(*robust_range(rewards), location)
+
+    @classmethod
+    def of_rewards_in(cls, low: float, high: float, location: float | None = None) -> RewardScale:
+        """The scale of rewards whose robust range is [low, high]."""
         scale = SCALE_OF_EQUAL_REWARDS if _are_equal(low, high) else high - low
-        return cls(middle if location is None else location, scale, low, high)
+        return cls(low + (high - low) / 2 if location is None else location, scale, low, high)
 
     @property
     def width(self) -> float:
@@ -110,13 +113,15 @@ class RewardScale:
         """Location + scale * standardised: the inverse of `standardise`, without clipping."""
         return self.location + self.scale * standardised
 
+    @property
+    def known_range(self) -> tuple[float, float]:
+        """The `limits`, or all rewards so far if they are equal; others need a new estimate."""
+        return self.limits if self.width > 0 else (self.low, self.high)
+
     def is_outdated_by(self, rewards: Tensor) -> bool:
-        """Whether new rewards [n] are a reason to estimate again: clipped ones, or after equal
-        rewards the first others.
-        """
-        if self.width == 0:
-            return bool(((rewards < self.low) | (rewards > self.high)).any())
-        return bool(self.is_outside(rewards).any())
+        """Whether some of new rewards [n] are outside the `known_range`."""
+        low, high = self.known_range
+        return bool(((rewards < low) | (rewards > high)).any())
 
     def covering(self, rewards: Tensor) -> RewardScale:
         """The same location and scale; [low, high] also contains the robust range of rewards [n].
@@ -134,11 +139,10 @@ class RewardScale:
     @classmethod
     def restored(cls, tensors: Mapping[str, Tensor]) -> RewardScale:
         """The scale with these `tensors`, checked."""
+        largest = 2 * LARGEST_REWARD  # the scale of rewards of both signs
         saved = validate_state_tensor(
-            tensors, STATE_NAME, (4,), dtype=torch.float64, is_finite=False
+            tensors, STATE_NAME, (4,), dtype=torch.float64, low=-largest, high=largest
         )
-        largest = LARGEST_REWARD
-        validate_state_tensor({STATE_NAME: saved[:1]}, STATE_NAME, (1,), low=-largest, high=largest)
         try:
             return cls(*saved.tolist())
         except InvalidInputError as error:

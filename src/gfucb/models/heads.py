@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from scipy.optimize import brentq
@@ -87,6 +87,10 @@ class HeadStatistics:
         return HeadStatistics(
             CopyOnWriteRows(self.grams + other.grams), self.moments + other.moments
         )
+
+    def scaled(self, factor: float) -> HeadStatistics:
+        """Statistics of targets times `factor`; the factorised matrices are shared."""
+        return replace(self, moments=factor * self.moments)
 
     def after(
         self, features: Tensor, tasks: Tensor, targets: Tensor

@@ -100,7 +100,7 @@ def replay_calibrations(
     In each round every task has an action set with one action: the logged one. A selector predicts
     its reward before the agent learns it.
     """
-    radius = default_radius(agent.network_learner.value_range or (0.0, 1.0))
+    radius = default_radius(agent.network_learner.scaling.value_range or (0.0, 1.0))
     calibrations = {name: radius.initial() for name in selectors}
     for start in range(0, len(log), log.num_tasks):
         part = slice(start, start + log.num_tasks)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.bandits import GFUCB
 from gfucb.bandits.batched import BatchedAgents
+from gfucb.core.environment_facts import DEFAULT_VALUE_RANGE
 from gfucb.core.random import random_stream
 from gfucb.environments import ImageBandit, LabelledImages, load_digits, load_mnist
 from gfucb.environments.image_bandit import RewardMap
@@ -116,7 +117,10 @@ def single_task_runs(
 def confidence_sets(runs: LoggedRuns, source: ImageSource) -> dict[tuple[int, int], ConfidenceSet]:
     """Run the agents; for each (seed, milestone) the set: fit, data, radius for a single task."""
     batched = BatchedAgents(
-        [GFUCB(runs.num_tasks, seed=seed, device=source.device) for seed in runs.seeds]
+        [
+            GFUCB(runs.num_tasks, seed=seed, value_range=DEFAULT_VALUE_RANGE, device=source.device)
+            for seed in runs.seeds
+        ]
     )
     environments = [runs.environment(source, seed) for seed in runs.seeds]
     example = source.training().images[:1].to(source.device)

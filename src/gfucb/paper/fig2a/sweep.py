@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from gfucb.bandits import GFUCB
+from gfucb.core.environment_facts import DEFAULT_VALUE_RANGE
 from gfucb.core.records import Row
 from gfucb.environments import LabelledImages
 from gfucb.estimation import LogRadius
@@ -134,7 +135,11 @@ def selector_rows(setup: Setup, seed: int) -> Sequence[Row]:
     """Our selectors on the default agent's fit: a summary per task, points of one task."""
     sizes, log = setup.sizes, setup.log(seed)
     agent = GFUCB(
-        NUM_TASKS, seed=seed, action_selector=Linearised(joint=False), device=setup.source.device
+        NUM_TASKS,
+        seed=seed,
+        action_selector=Linearised(joint=False),
+        value_range=DEFAULT_VALUE_RANGE,
+        device=setup.source.device,
     )
     calibrations = replay_calibrations(agent, log, BATCHED_SELECTORS)
     fitted = agent.confidence_set(log.inputs[:1])

@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from gfucb.bandits import GFUCB
+from gfucb.core.environment_facts import DEFAULT_VALUE_RANGE
 from gfucb.core.records import Row
 from gfucb.environments import LabelledImages
 from gfucb.estimation import LogRadius
@@ -105,7 +106,13 @@ def selector_rows(sizes: Sizes, source: ImageSource, seed: int) -> Sequence[Row]
     """The default agent learns the growing log; bonuses are measured at every size of the grid."""
     log = offline_log(source, seed, NUM_TASKS, sizes.grid[-1])
     images, true_means = _test_images(sizes, source, seed)
-    agent = GFUCB(NUM_TASKS, seed=seed, refit_growth=1.0, device=source.device)
+    agent = GFUCB(
+        NUM_TASKS,
+        seed=seed,
+        value_range=DEFAULT_VALUE_RANGE,
+        refit_growth=1.0,
+        device=source.device,
+    )
     rows, start = [], 0
     for end in refit_sizes(sizes.grid, sizes.growth):
         agent.learn(log.tasks[start:end], log.inputs[start:end], log.targets[start:end])

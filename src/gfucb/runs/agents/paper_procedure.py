@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gfucb.bandits import GFUCB
+from gfucb.core.environment_facts import DEFAULT_VALUE_RANGE
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector, BanditAgent, BanditEnvironment, SquaredRadius
 from gfucb.core.random import random_stream
@@ -96,6 +97,7 @@ def paper_agent(
         action_selector=action_selector or FineTuning.stable(),
         # Small enough to leave the paper's set, which has no ridge, unchanged.
         ridge=1e-3,
+        value_range=DEFAULT_VALUE_RANGE,
         refit_growth=refit_growth,
         device=device,
     )

@@ -1,0 +1,43 @@
+"""Devices and inputs of a learner: which can be used, and how they are stored."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.models import MultitaskDataset
+
+
+def usable_device(device: torch.device | str) -> torch.device:
+    """The device, if tensors can be stored there."""
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
+
+
+def empty_data(num_tasks: int, inputs: Tensor, device: torch.device) -> MultitaskDataset:
+    """A dataset without samples, for inputs like these [n, *input]."""
+    dtype = inputs.dtype
+    if inputs.is_floating_point():
+        dtype = torch.promote_types(dtype, torch.float32)  # half would round later inputs
+    return MultitaskDataset(num_tasks, inputs.shape[1:], dtype, device=device)
+
+
+def require_alike(inputs: Tensor, data: MultitaskDataset) -> None:
+    """Refuse inputs [n, *input] that differ from those of the data in shape or kind of type."""
+    stored = data.inputs
+    if inputs.shape[1:] != stored.shape[1:]:
+        raise InvalidInputError(
+            f"this agent has learned from inputs of shape {list(stored.shape[1:])}, "
+            f"got inputs of shape {list(inputs.shape[1:])}"
+        )
+    alike = inputs.dtype == stored.dtype or (
+        inputs.is_floating_point() and stored.is_floating_point()
+    )
+    if not alike:
+        raise InvalidInputError(
+            f"this agent has learned from {stored.dtype} inputs, got {inputs.dtype}; "
+            "bytes are read as images in [0, 1], so the two do not mean the same"
+        )

@@ -1,0 +1,185 @@
+"""How an agent finds the scale of its rewards: stated by the user, estimated, or not used."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import GFUCBWarning, InvalidInputError
+from gfucb.core.validation.settings import validate_offset, validate_pair
+from gfucb.estimation.reward_scale import FEWEST_REWARDS, RewardScale
+
+# A stated range is wrong if more than this share of rewards are on one side of it, and far.
+ONE_SIDED = 0.8
+AUTO: Literal["auto"] = "auto"
+ValueRange = tuple[float, float] | Literal["auto"] | None
+
+
+@dataclass(frozen=True)
+class RewardScaling:
+    """The settings of the scale of rewards.
+
+    Args:
+        value_range: the range of expected rewards; "auto" estimates it from the rewards; None uses
+            rewards as they are and clips nothing.
+        offset: the location; by default the middle of the range, and 0 without a range.
+    """
+
+    value_range: ValueRange = AUTO
+    offset: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value_range", _validate_value_range(self.value_range))
+        if self.offset is not None:
+            object.__setattr__(self, "offset", validate_offset(self.offset))
+
+    @property
+    def stated_range(self) -> tuple[float, float] | None:
+        """The range, if the user knows it."""
+        return self.value_range if isinstance(self.value_range, tuple) else None
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether location and scale are estimated from the rewards."""
+        return self.value_range == AUTO
+
+    @property
+    def is_located(self) -> bool:
+        """Whether the location is known before any reward."""
+        return not self.is_estimated or self.offset is not None
+
+    def initial(self) -> RewardScale:
+        """The scale before any reward."""
+        if isinstance(self.value_range, tuple):
+            return RewardScale.of_range(self.value_range, self.offset)
+        return RewardScale(0.0 if self.offset is None else self.offset)
+
+    def estimated(self, rewards: Tensor) -> RewardScale:
+        """The scale after rewards [n], n >= 1. Only an estimated one has another location."""
+        if self.value_range is None:
+            return self.initial()
+        if self.is_estimated:
+            return RewardScale.estimated(rewards, self.offset)
+        return self.initial().covering(rewards)
+
+    def reported_range(self, scale: RewardScale) -> tuple[float, float] | None:
+        """The range to which reported values are clipped; None if they are not."""
+        return scale.value_range if self.is_estimated else self.stated_range
+
+    def after(
+        self, scale: RewardScale, rewards: Tensor, num_old: int, *, is_due: bool = False
+    ) -> tuple[RewardScale, bool]:
+        """The scale after new rewards, and whether the targets of old samples change with it.
+
+        `rewards` [n] are all rewards so far, of which `num_old` came before the new ones. Most
+        rewards are within the limits, and the scale stays until the next fit, unless a new estimate
+        `is_due`. Of rewards outside the limits, outliers are clipped, and others, such as the third
+        large reward, change scale and limits, but not the location.
+        """
+        if num_old == 0:
+            return self.estimated(rewards), False
+        old, new = rewards[:num_old], rewards[num_old:]
+        is_due = is_due and self.is_estimated
+        if not is_due and not scale.is_outdated_by(new):
+            return scale, False
+        found = self.estimated(rewards)
+        if not is_due:  # another location would cost a pass over the data
+            found = replace(found, location=scale.location)
+        outside = new[scale.is_outside(new)]
+        if not is_due and len(outside) and bool(found.is_outside(outside).all()):
+            return scale, False
+        is_moved = found.location != scale.location
+        return found, is_moved or not torch.equal(found.clip(old), scale.clip(old))
+
+    def tensors(self, scale: RewardScale) -> dict[str, Tensor]:
+        """What a state must hold of the scale: nothing if it is always the same."""
+        return {} if self.value_range is None else scale.tensors()
+
+    def restored(self, tensors: Mapping[str, Tensor], rewards: Tensor) -> RewardScale:
+        """The scale with these `tensors`; one that cannot be that of rewards [n] is refused."""
+        known = self.initial()
+        if self.value_range is None:
+            return known
+        scale = RewardScale.restored(tensors)
+        if self.is_estimated:
+            lowest, highest = float(rewards.min()), float(rewards.max())
+            expected = RewardScale.of_rewards_in(scale.low, scale.high, scale.location)
+            is_possible = scale == expected and lowest <= scale.low and scale.high <= highest
+            is_possible &= self.offset is not None or lowest <= scale.location <= highest
+        else:
+            is_possible = scale.scale == known.scale
+            is_possible &= scale.low <= known.low and known.high <= scale.high
+        if not is_possible or (self.is_located and scale.location != known.location):
+            raise InvalidInputError(
+                f"'reward_scale' of the state does not follow from its rewards: {scale}. "
+                "The state was changed"
+            )
+        return scale
+
+    def warn(
+        self,
+        rewards: Tensor,
+        num_new: int,
+        limits: tuple[float, float] | None,
+        *,
+        stacklevel: int,
+    ) -> bool:
+        """Give the `warning`, if there is one, and return whether there was."""
+        message = self.warning(rewards, num_new, limits)
+        if message is not None:
+            warnings.warn(message, GFUCBWarning, stacklevel=stacklevel)
+        return message is not None
+
+    def warning(
+        self, rewards: Tensor, num_new: int, limits: tuple[float, float] | None
+    ) -> str | None:
+        """What does not agree with a stated range; None if nothing, or if no range is stated.
+
+        Args:
+            rewards: all rewards so far, [n].
+            num_new: how many of them, at the end, are new.
+            limits: to which outliers among them are clipped; None if there are none.
+        """
+        if not isinstance(self.value_range, tuple):
+            return None
+        if limits is None and not self._is_contradicted_by(rewards, num_new):
+            return None
+        low, high = self.value_range
+        seen = (
+            f"rewards between {float(rewards.min()):g} and {float(rewards.max()):g} were observed "
+            f"with value_range=({low:g}, {high:g})"
+        )
+        if limits is None:
+            return (
+                f"{seen}; nearly all are far outside. Pass the range of expected rewards, or "
+                "value_range='auto', which estimates it"
+            )
+        return (
+            f"{seen}; those far from all others are clipped to [{limits[0]:g}, {limits[1]:g}]. If "
+            "such rewards are expected, pass a value_range that contains them"
+        )
+
+    def _is_contradicted_by(self, rewards: Tensor, num_new: int) -> bool:
+        """Whether nearly all rewards are far above, or far below, the stated range."""
+        low, high = self.initial().limits
+        new = rewards[-num_new:]
+        if len(rewards) < FEWEST_REWARDS or not bool(((new < low) | (new > high)).any()):
+            return False
+        # Noise of any size is above the range at most as often as not, and below it too.
+        larger_side = max(int((rewards > high).sum()), int((rewards < low).sum()))
+        return larger_side > ONE_SIDED * len(rewards)
+
+
+def _validate_value_range(value_range: Any) -> ValueRange:
+    if value_range is None or (isinstance(value_range, str) and value_range == AUTO):
+        return value_range
+    if isinstance(value_range, str):
+        raise InvalidInputError(
+            f'value_range must be (low, high), "auto" or None, got {value_range!r}'
+        )
+    return validate_pair(value_range, "value_range")
