@@ -141,7 +141,7 @@ class TestOutliers:
         scale = hit.learner.scale
         assert scale.low > -1.0
         _, data, _ = hit.learner.fit_state(candidates(0)[0])
-        assert float(data.targets.min()) == scale.limits[0]
+        assert float(data.targets.min()) == scale.low
         assert float(hit.learner.state()["data.targets"].min()) == -999.0
         values = hit.confidence_set(candidates(0)[0]).center.values(
             candidates(0)[0], torch.zeros(ACTIONS, dtype=torch.int64)
@@ -173,7 +173,7 @@ class TestOutliers:
 class TestWarning:
     def test_is_given_once_for_an_outlier_and_says_what_to_do(self):
         agent = make(value_range=(0.0, 1.0))
-        with pytest.warns(GFUCBWarning, match=r"between -999 .*clipped to .*pass a value_range"):
+        with pytest.warns(GFUCBWarning, match=r"between -999 .*count as .*pass a value_range"):
             play(agent, outliers=[(8, 1, -999.0)])
         with warnings.catch_warnings():
             warnings.simplefilter("error")

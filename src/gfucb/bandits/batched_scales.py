@@ -34,7 +34,8 @@ class BatchedScales:
 
     def clip(self, rewards: Tensor) -> Tensor:
         """Clipped rewards, [replica, task] -> [replica, task]."""
-        return self._clamp(rewards, [scale.limits for scale in self.scales])
+        rows = zip(self.scales, rewards, strict=True)
+        return torch.stack([scale.clip(row) for scale, row in rows])
 
     def clip_values(self, values: Tensor) -> Tensor:
         """Values clipped to the reported range of each replica: [replica, task], the same."""

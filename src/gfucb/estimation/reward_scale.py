@@ -33,8 +33,8 @@ STATE_NAME = "reward_scale"
 class RewardScale:
     """Where rewards lie, as a value: standardised rewards are (clipped reward - location) / scale.
 
-    Rewards farther than one width (high - low) outside [low, high] are clipped, so the influence of
-    a far outlier is bounded. All other rewards do not change.
+    Rewards farther than one width (high - low) outside [low, high] are clipped to [low, high], so
+    an outlier has the influence of a usual reward. All other rewards do not change.
 
     Attributes:
         location: the value that becomes 0.
@@ -102,8 +102,10 @@ class RewardScale:
         return (rewards < low) | (rewards > high)
 
     def clip(self, rewards: Tensor) -> Tensor:
-        """Rewards clipped to the `limits`."""
-        return rewards.clamp(*self.limits)
+        """Rewards, with those outside the `limits` clipped to [low, high]."""
+        if self.width in (0, math.inf):
+            return rewards
+        return torch.where(self.is_outside(rewards), rewards.clamp(self.low, self.high), rewards)
 
     def standardise(self, rewards: Tensor) -> Tensor:
         """(clipped rewards - location) / scale."""

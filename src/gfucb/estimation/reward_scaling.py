@@ -143,7 +143,7 @@ class RewardScaling:
         Args:
             rewards: all rewards so far, [n].
             num_new: how many of them, at the end, are new.
-            limits: to which outliers among them are clipped; None if there are none.
+            limits: outside of which there are outliers; None if there are none.
         """
         if not isinstance(self.value_range, tuple):
             return None
@@ -160,8 +160,9 @@ class RewardScaling:
                 "value_range='auto', which estimates it"
             )
         return (
-            f"{seen}; those far from all others are clipped to [{limits[0]:g}, {limits[1]:g}]. If "
-            "such rewards are expected, pass a value_range that contains them"
+            f"{seen}; those outside [{limits[0]:g}, {limits[1]:g}] are far from all others and "
+            "count as the smallest or the largest of those. If such rewards are expected, pass a "
+            "value_range that contains them"
         )
 
     def _is_contradicted_by(self, rewards: Tensor, num_new: int) -> bool:
