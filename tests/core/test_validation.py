@@ -264,10 +264,10 @@ def test_inputs_far_from_one_are_refused_by_the_default_network_only():
     GFUCB(3, nn.Linear(5, 2)).decide(1e6 * candidates(0))
 
 
-def test_item_numbers_need_a_representation():
+def test_the_default_network_needs_an_embedding_of_item_numbers():
     items = torch.randint(7, (3, 4))
     with pytest.raises(InvalidInputError, match="Embedding"):
-        GFUCB(3).decide(items)
+        GFUCB(3, DefaultNetworkClass()).decide(items)
     agent = GFUCB(3, nn.Embedding(7, 4), fit=VariableProjection(steps=2))
     agent.observe(agent.decide(items), [0.1, 0.2, 0.3])
     assert agent.decide(items).actions.shape == (3,)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from gfucb.bandits.catalogue_learner import CATALOGUE_GROWTH, CatalogueLearner
 from gfucb.bandits.learner import Learner
+from gfucb.bandits.posterior_learner import PosteriorLearner
 from gfucb.bandits.table_learner import TableLearner
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures
@@ -14,42 +18,43 @@ from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
 from gfucb.models.nn.networks import SMALLEST_IMAGE_SIDE
 
-# A state with this tensor is that of a table.
-TABLE_MARK = "table.layout"
-
 
 class DefaultLearner:
-    """A network for images, a two-level linear model for tables; it has the members of `Learner`.
+    """A network for images, Gaussian models for tables and items; it has the members of `Learner`.
 
-    Inputs of at least 8 x 8 numbers are images, all others are tables. The first rewards fix
-    the choice.
+    Inputs of at least 8 x 8 numbers are images, single integers are ids of items, all others are
+    tables. The first rewards fix the choice.
     """
 
-    def __init__(self, network: Learner, table: TableLearner) -> None:
-        self.network, self.table = network, table
-        self._chosen: Learner | TableLearner | None = None
+    def __init__(self, network: Learner, table: TableLearner, catalogue: CatalogueLearner) -> None:
+        self.network, self.table, self.catalogue = network, table, catalogue
+        self._chosen: Learner | PosteriorLearner | None = None
 
     @classmethod
     def beside(cls, network: Learner) -> DefaultLearner:
-        """With a learner of tables that has the same settings as that of the network."""
-        table = TableLearner(
-            num_tasks=network.num_tasks,
-            scaling=network.scaling,
-            refit_growth=network.refit_growth,
-            seed=network.seed,
-            device=network.device,
-        )
-        return cls(network, table)
+        """With learners of tables and items that have the same settings as that of the network."""
+        settings: dict[str, Any] = {
+            "num_tasks": network.num_tasks,
+            "scaling": network.scaling,
+            "seed": network.seed,
+            "device": network.device,
+        }
+        growth = network.refit_growth
+        table = TableLearner(refit_growth=growth, **settings)
+        catalogue = CatalogueLearner(refit_growth=min(growth, CATALOGUE_GROWTH), **settings)
+        return cls(network, table, catalogue)
 
     @property
-    def chosen(self) -> Learner | TableLearner:
+    def chosen(self) -> Learner | PosteriorLearner:
         """The learner that has data; the network before any reward."""
         return self._chosen or self.network
 
-    def for_inputs(self, inputs: Tensor) -> Learner | TableLearner:
+    def for_inputs(self, inputs: Tensor) -> Learner | PosteriorLearner:
         """The learner of inputs [n, *input]."""
         if self._chosen is not None:
             return self._chosen
+        if is_item(inputs):
+            return self.catalogue
         return self.table if is_table(inputs) else self.network
 
     def fit_state(
@@ -97,11 +102,21 @@ class DefaultLearner:
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Become the learner that has this `state`; both must have the same settings."""
-        learner = self.table if TABLE_MARK in state else self.network
+        learner: Learner | PosteriorLearner = self.network
+        for found in (self.table, self.catalogue):
+            if any(name.startswith(f"{found.kind}.") for name in state):
+                learner = found
         learner.load_state(state)
-        other = self.network if learner is self.table else self.table
-        other.load_state({})
+        for other in (self.network, self.table, self.catalogue):
+            if other is not learner:
+                other.load_state({})
         self._chosen = learner if state else None
+
+
+def is_item(inputs: Tensor) -> bool:
+    """Whether inputs [n, *input] are single integers: ids of items."""
+    is_integer = inputs.dtype in (torch.int16, torch.int32, torch.int64)
+    return is_integer and inputs[:1].numel() <= 1
 
 
 def is_table(inputs: Tensor) -> bool:
@@ -120,6 +135,7 @@ def network_learner(learner: Learner | DefaultLearner, inputs: Tensor) -> Learne
     if isinstance(found, Learner):
         return found
     raise InvalidInputError(
-        f"inputs of shape {list(inputs.shape[1:])} are a table, for which the default agent has no "
-        "network; pass representation=DefaultNetworkClass()"
+        f"for {inputs.dtype} inputs of shape {list(inputs.shape[1:])} the default agent has no "
+        "network, and replicas share one batch only if they have; "
+        "pass representation=DefaultNetworkClass()"
     )

@@ -243,7 +243,7 @@ class GFUCB:
         )
         if isinstance(statistics, HeadPosterior):
             if self._has_default_radius:
-                squared_radius = statistics.noise
+                squared_radius = statistics.squared_radius
             return PosteriorSet(center, data.snapshot(), squared_radius, posterior=statistics)
         learner = self.network_learner
         return ConfidenceSet(

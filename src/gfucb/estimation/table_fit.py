@@ -16,7 +16,7 @@ from gfucb.estimation.evidence import (
     two_level_posterior,
 )
 from gfucb.models.copy_on_write import CopyOnWriteRows
-from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 
 # Scales are searched with at least this many samples, and with at most this many.
@@ -45,21 +45,6 @@ EXPLORED_SHARE, EXPLORED_SAMPLES = 0.25, 1000
 UNKNOWN_RANGE = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class TableFit:
-    """A fitted model of a table.
-
-    Attributes:
-        features: the representation.
-        posterior: of the heads.
-        offset: of the rewards.
-    """
-
-    features: TableFeatures
-    posterior: HeadPosterior
-    offset: float
-
-
 def fit_table(
     inputs: Tensor,
     tasks: Tensor,
@@ -70,7 +55,7 @@ def fit_table(
     start: TableScales,
     reward_range: float | None,
     generator: torch.Generator,
-) -> TableFit:
+) -> PosteriorFit:
     """Choose scales by marginal likelihood, starting from `start`, and solve all heads.
 
     Args:
@@ -97,10 +82,10 @@ def fit_table(
     share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + len(rewards))
     explored = share * width**2 / posterior.noise
     heads = _head_posterior(posterior, samples.linear_covariances(), explored)
-    return TableFit(TableFeatures(columns, scales), heads, offset)
+    return PosteriorFit(TableFeatures(columns, scales), heads, offset)
 
 
-def prior_fit(
+def prior_posterior(
     inputs: Tensor, *, num_tasks: int, columns: TableColumns, reward_range: float | None
 ) -> HeadPosterior:
     """The posterior of no data; `inputs` [n, column] are any inputs."""
@@ -245,5 +230,6 @@ def _head_posterior(
         fitted.mean_covariance,
         CopyOnWriteRows(linear_covariances),
         exploration_scale,
+        fitted.noise,
         fitted.noise,
     )

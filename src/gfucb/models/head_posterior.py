@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.linalg import ridge_cholesky, task_grams, task_sums
 from gfucb.core.protocols import Representation
 from gfucb.core.records import Prediction
 from gfucb.models.confidence_set import ConfidenceSet
@@ -39,6 +40,7 @@ class HeadPosterior:
         exploration: (I + X_i^T X_i)^-1, [task, linear feature, linear feature].
         exploration_scale: their variance in units of the noise variance.
         noise: the noise variance.
+        squared_radius: the default radius of confidence sets, in units of squared rewards.
     """
 
     covariances: CopyOnWriteRows
@@ -48,6 +50,7 @@ class HeadPosterior:
     exploration: CopyOnWriteRows
     exploration_scale: float
     noise: float
+    squared_radius: float
 
     @classmethod
     def empty(
@@ -70,6 +73,7 @@ class HeadPosterior:
             CopyOnWriteRows(_identities(num_tasks, linear_dim, moments)),
             exploration_scale,
             noise,
+            noise,
         )
 
     @property
@@ -83,6 +87,23 @@ class HeadPosterior:
         weights = (self.covariances.whole @ (self.moments + self.mean).unsqueeze(-1)).squeeze(-1)
         linear_dim = self.exploration.base.shape[-1]
         return torch.cat([weights, weights.new_zeros(len(weights), linear_dim)], dim=1)
+
+    def with_mean(self, mean: Tensor, *, squared_radius: float) -> HeadPosterior:
+        """The same with another prior mean [feature], which is known, and another radius."""
+        return replace(self, mean=mean, squared_radius=squared_radius)
+
+    def given(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
+        """The posterior of a prior after all samples [n, feature + linear feature], [n], [n].
+
+        As `after`, by one factorisation for each task instead of an update for each sample.
+        """
+        scaled, linear = self._split(features)
+        return replace(
+            self,
+            covariances=CopyOnWriteRows(_inverse_grams(scaled, tasks, len(self.moments))),
+            moments=task_sums(scaled * targets[:, None], tasks, len(self.moments)),
+            exploration=CopyOnWriteRows(_inverse_grams(linear, tasks, len(self.moments))),
+        )
 
     def after(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
         """The posterior with samples [n, feature + linear feature], [n], [n] added."""
@@ -122,6 +143,15 @@ class HeadPosterior:
     def _rows(matrices: CopyOnWriteRows, tasks: Tensor) -> Tensor:
         all_tasks = torch.arange(len(matrices), device=tasks.device)
         return matrices.whole if torch.equal(tasks, all_tasks) else matrices[tasks]
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorFit:
+    """A fitted model: features, the posterior of heads on them, and the offset of the rewards."""
+
+    features: Representation
+    posterior: HeadPosterior
+    offset: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +260,11 @@ def _with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor)
     gains = gains * scales[:, None]
     after = before - gains[:, :, None] * gains[:, None, :]
     return covariances.replaced(tasks, after)
+
+
+def _inverse_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
+    """(I + Phi_i^T Phi_i)^-1 of samples [n, feature], [n]: [task, feature, feature]."""
+    return torch.cholesky_inverse(ridge_cholesky(task_grams(features, tasks, num_tasks), 1.0))
 
 
 def _rounds(tasks: Tensor) -> list[Tensor]:

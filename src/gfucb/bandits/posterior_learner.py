@@ -1,0 +1,216 @@
+"""Learners whose heads have a Gaussian posterior, updated with every reward."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gfucb.bandits.learner_inputs import empty_data, require_alike
+from gfucb.bandits.state_validation import validate_data
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.features import features_of
+from gfucb.core.records import ChosenFeatures
+from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.estimation.reward_scale import STATE_NAME, RewardScale
+from gfucb.estimation.reward_scaling import RewardScaling
+from gfucb.models import MultiheadFunction, MultitaskDataset
+from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
+from gfucb.models.posterior_state import posterior_state, restored_posterior
+
+NAMES = ("counters", "data.inputs", "data.tasks", "data.targets", STATE_NAME)
+
+
+class PosteriorLearner(ABC):
+    """Keeps a `PosteriorFit` up to date; it has the members of `Learner`.
+
+    All data is fitted again when it has grown by `refit_growth`, or when a reward leaves the
+    range so far. Between fits every reward updates the head of its task.
+    """
+
+    kind: ClassVar[str]
+    """The names of the tensors of its features begin with this word and a dot."""
+
+    def __init__(
+        self,
+        *,
+        num_tasks: int,
+        scaling: RewardScaling,
+        refit_growth: float,
+        seed: int,
+        device: torch.device | str,
+    ) -> None:
+        self.num_tasks = num_tasks
+        self.scaling = scaling
+        self.refit_growth = refit_growth
+        self.seed = seed
+        self.device = torch.device(device)
+        self.num_fits = 0
+        self.scale = RewardScale()
+        self._samples_at_fit = 0
+        self._data: MultitaskDataset | None = None
+        self._fit: PosteriorFit | None = None
+        self._has_warned = False
+
+    @abstractmethod
+    def prior_fit(self, inputs: Tensor, candidates: Tensor | None) -> PosteriorFit:
+        """The fit before any data, for inputs [n, *input] of candidates [row, action, *input]."""
+
+    @abstractmethod
+    def fit_all(
+        self,
+        data: MultitaskDataset,
+        rewards: Tensor,
+        before: PosteriorFit | None,
+        computed: ChosenFeatures | None,
+    ) -> PosteriorFit:
+        """The fit to all data with clipped rewards [sample], after the fit `before`."""
+
+    @abstractmethod
+    def state_of_features(self, fit: PosteriorFit) -> dict[str, Tensor]:
+        """The features as tensors; all names begin with `kind` and a dot."""
+
+    @abstractmethod
+    def restored_fit(
+        self, state: Mapping[str, Tensor], inputs: Tensor, offset: float, posterior: HeadPosterior
+    ) -> PosteriorFit:
+        """The fit with the features of a state, checked; its inputs are [sample, *input]."""
+
+    @property
+    def num_samples(self) -> int:
+        """How many rewards the learner has seen."""
+        return 0 if self._data is None else len(self._data)
+
+    @property
+    def reward_range(self) -> float | None:
+        """The width of the known range of rewards."""
+        known = self.scaling.stated_range
+        return None if known is None else known[1] - known[0]
+
+    def fit_state(
+        self, inputs: Tensor, candidates: Tensor | None = None
+    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadPosterior]:
+        """The center, the data and the posterior, for inputs [n, *input].
+
+        `candidates` [row, action, *input] show which columns differ between actions. Before the
+        first reward the value is the middle of the value range everywhere. Nothing is stored.
+        """
+        if self._fit is None or self._data is None:
+            fit = self.prior_fit(inputs, candidates)
+            data = empty_data(self.num_tasks, inputs, self.device)
+            return self._center(fit), data, fit.posterior
+        require_alike(inputs, self._data)
+        return self._center(self._fit), self._data, self._fit.posterior
+
+    def learn(
+        self,
+        tasks: Tensor,
+        inputs: Tensor,
+        rewards: Tensor,
+        computed: ChosenFeatures | None = None,
+    ) -> None:
+        """Add samples [n], [n, *input], [n] and update the fit.
+
+        `computed` are features of the inputs, used if the current features computed them.
+        """
+        if len(tasks) == 0:
+            return
+        tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
+        data = self._data
+        if data is None:
+            data = empty_data(self.num_tasks, inputs, self.device)
+        require_alike(inputs, data)
+        size_before = len(data)
+        data.append(tasks, inputs, rewards)
+        try:
+            is_due = len(data) >= self.refit_growth * self._samples_at_fit
+            if self._fit is None or is_due or self.scale.is_outdated_by(rewards):
+                self._refit(data, computed)
+            else:
+                features = self._features(self._fit, inputs, computed)
+                targets = self.scale.clip(rewards) - self._fit.offset
+                posterior = self._fit.posterior.after(features, tasks, targets)
+                self._fit = replace(self._fit, posterior=posterior)
+        except BaseException:
+            data.truncate(size_before)
+            raise
+        self._data = data
+        if not self._has_warned and len(data) == self._samples_at_fit:  # after a fit
+            limits = self.scale.limits if bool(self.scale.is_outside(data.targets).any()) else None
+            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits, stacklevel=6)
+
+    def _refit(self, data: MultitaskDataset, computed: ChosenFeatures | None) -> None:
+        rewards = data.targets
+        is_stated = self.scaling.stated_range is not None
+        scale = self.scaling.estimated(rewards) if is_stated else RewardScale.estimated(rewards)
+        self._fit = self.fit_all(data, scale.clip(rewards), self._fit, computed)
+        self.scale = scale
+        self._samples_at_fit = len(data)
+        self.num_fits += 1
+
+    def _center(self, fit: PosteriorFit) -> MultiheadFunction:
+        value_range = self.scaling.reported_range(self.scale)
+        return MultiheadFunction(fit.features, fit.posterior.heads, fit.offset, value_range)
+
+    @property
+    def initial_offset(self) -> float:
+        """The value before any reward."""
+        low, high = self.scaling.stated_range or (0.0, 0.0)
+        return (low + high) / 2
+
+    @staticmethod
+    def _features(fit: PosteriorFit, inputs: Tensor, computed: ChosenFeatures | None) -> Tensor:
+        if computed is not None and computed.representation is fit.features:
+            return computed.values
+        return features_of(fit.features, inputs)
+
+    def state(self) -> dict[str, Tensor]:
+        """Named tensors from which `load_state` continues exactly; empty before any reward."""
+        if self._data is None or self._fit is None:
+            return {}
+        return {
+            "counters": torch.tensor([self.num_fits, self._samples_at_fit]),
+            "data.inputs": self._data.inputs,
+            "data.tasks": self._data.tasks,
+            "data.targets": self._data.targets,
+            **self.scale.tensors(),
+            **posterior_state(self._fit),
+            **self.state_of_features(self._fit),
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Become the learner that has this `state`; both must have the same settings."""
+        if not state:
+            self._data = self._fit = None
+            self.num_fits = self._samples_at_fit = 0
+            self.scale = RewardScale()
+            return
+        prefixes = ["posterior.", f"{self.kind}."]
+        validate_state_names(state, NAMES, optional_prefixes=prefixes)
+        num_samples = validate_data(state, self.num_tasks)
+        counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
+        num_fits, samples_at_fit = counters.tolist()
+        if samples_at_fit > num_samples:
+            raise InvalidInputError(
+                f"'counters' of the state give {samples_at_fit} samples at the last fit, but the "
+                f"state has {num_samples} samples"
+            )
+        scale = RewardScale.restored({STATE_NAME: state[STATE_NAME]})
+        inputs = state["data.inputs"].to(self.device, copy=True)
+        offset, posterior = restored_posterior(state, self.num_tasks, self.device)
+        fit = self.restored_fit(state, inputs, offset, posterior)
+        dimension = features_of(fit.features, inputs[:1]).shape[1]
+        if dimension != posterior.heads.shape[1]:
+            raise InvalidInputError(
+                f"the posterior of the state has {posterior.heads.shape[1]} features, "
+                f"its inputs have {dimension}"
+            )
+        data = empty_data(self.num_tasks, inputs, self.device)
+        tasks, targets = (state[f"data.{name}"].to(self.device) for name in ("tasks", "targets"))
+        data.append(tasks, inputs, targets)
+        self._data, self._fit, self.scale = data, fit, scale
+        self.num_fits, self._samples_at_fit = num_fits, samples_at_fit
