@@ -1,0 +1,214 @@
+"""Features of tables: standardisation, Fourier features, weights for each action, sizes."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gfucb.core.random import random_stream
+from gfucb.models.table_features import (
+    FEWEST_FREQUENCIES,
+    LARGEST_COVARIANCES,
+    LARGEST_STANDARDISED,
+    MOST_COLUMNS,
+    MOST_FEATURES,
+    MOST_FREQUENCIES,
+    TableColumns,
+    TableFeatures,
+    TableScales,
+    largest_size,
+)
+from gfucb.models.table_layout import TableLayout
+
+ROWS, COLUMNS, ARMS = 50, 3, 4
+SCALES = TableScales(bias=2.0, linear=3.0, fourier=5.0, length=0.7, shared=0.4)
+
+
+def normal(name: str, *shape: int) -> torch.Tensor:
+    draws = random_stream(0, "table features", name)
+    return torch.randn(*shape, generator=draws, dtype=torch.float64)
+
+
+def columns_of(inputs: torch.Tensor, layout: TableLayout | None = None, num_tasks: int = 1):
+    layout = layout or TableLayout(inputs.shape[1])
+    return TableColumns.of(layout, inputs, num_tasks, random_stream(0, "frequencies"))
+
+
+TABLE = normal("table", ROWS, COLUMNS) * torch.tensor([1.0, 20.0, 0.1]) + 5
+ONE_HOT = torch.eye(ARMS, dtype=torch.float64)[torch.arange(ROWS) % ARMS]
+WITH_ARMS = torch.cat([TABLE, ONE_HOT], dim=1)
+ARM_LAYOUT = TableLayout(COLUMNS + ARMS, COLUMNS, ARMS)
+
+
+class TestStandardisation:
+    def test_columns_have_mean_zero_and_variance_one(self):
+        columns, actions = columns_of(TABLE).standardise(TABLE)
+        assert actions is None
+        torch.testing.assert_close(columns.mean(0), torch.zeros(COLUMNS).double())
+        torch.testing.assert_close(columns.square().mean(0), torch.ones(COLUMNS).double())
+
+    @pytest.mark.parametrize(
+        ("factor", "shift"), [(200.0, 0.0), (1 / 200, 0.0), (1.0, 1e4), (30.0, -7.0)]
+    )
+    def test_an_affine_change_of_one_column_changes_no_features(self, factor, shift):
+        changed = TABLE.clone()
+        changed[:, 1] = factor * changed[:, 1] + shift
+        one, other = (TableFeatures(columns_of(x), SCALES)(x) for x in (TABLE, changed))
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
+
+    @pytest.mark.parametrize("constant", [0.0, 1.0, 0.7, 123.456, -1e7 / 3, 1e14])
+    def test_a_constant_column_has_no_effect(self, constant):
+        """Also if the mean of equal numbers differs from them by rounding."""
+        table = torch.cat([TABLE, torch.full((ROWS, 1), constant).double()], dim=1)
+        found, _ = columns_of(table).standardise(table)
+        torch.testing.assert_close(found[:, -1], torch.zeros(ROWS).double(), atol=0.1, rtol=0)
+        torch.testing.assert_close(found[:, :-1], columns_of(TABLE).standardise(TABLE)[0])
+
+    def test_a_column_of_small_numbers_is_no_constant(self):
+        found, _ = columns_of(1e-12 * TABLE).standardise(1e-12 * TABLE)
+        torch.testing.assert_close(found, columns_of(TABLE).standardise(TABLE)[0])
+
+    def test_a_value_far_from_all_others_is_clipped(self):
+        columns, far = columns_of(TABLE), TABLE[:1].clone()
+        far[0, 1] = 1e9
+        found, _ = columns.standardise(far)
+        assert float(found[0, 1]) == LARGEST_STANDARDISED
+        assert torch.equal(found[0, [0, 2]], columns.standardise(TABLE)[0][0, [0, 2]])
+
+    def test_actions_are_not_standardised(self):
+        columns, actions = columns_of(WITH_ARMS, ARM_LAYOUT).standardise(WITH_ARMS)
+        assert torch.equal(actions, ONE_HOT)
+        assert torch.equal(columns, columns_of(TABLE).standardise(TABLE)[0])
+
+    def test_again_keeps_the_frequencies(self):
+        before = columns_of(TABLE)
+        after = before.standardised_by(TABLE[:20])
+        assert after.frequencies is before.frequencies
+        assert not torch.equal(after.location, before.location)
+        torch.testing.assert_close(after.location, TABLE[:20].mean(0))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+    def test_features_of_other_types_are_those_in_double_precision(self, dtype):
+        inputs = (10 * TABLE.abs()).to(dtype)
+        found = TableFeatures(columns_of(inputs), SCALES)(inputs)
+        expected = TableFeatures(columns_of(inputs.double()), SCALES)(inputs.double())
+        assert found.dtype == torch.float64 and torch.equal(found, expected)
+
+
+class TestFourierFeatures:
+    @pytest.mark.parametrize("length", [0.4, 1.0, 3.0])
+    def test_products_are_the_gaussian_kernel(self, length):
+        """With many frequencies; the distance is the root mean square over columns."""
+        columns = replace(columns_of(TABLE), frequencies=normal("frequencies", 20000, COLUMNS))
+        fourier = columns.features(TABLE, length)[:, 1 + COLUMNS :]
+        standardised, _ = columns.standardise(TABLE)
+        distances = torch.cdist(standardised, standardised).square() / COLUMNS
+        kernel = torch.exp(-0.5 * distances / length**2)
+        torch.testing.assert_close(fourier @ fourier.T, kernel, rtol=0, atol=0.04)
+
+    def test_have_norm_one(self):
+        fourier = columns_of(TABLE).features(TABLE, 1.0)[:, 1 + COLUMNS :]
+        assert fourier.shape[1] == 2 * MOST_FREQUENCIES
+        torch.testing.assert_close(fourier.square().sum(1), torch.ones(ROWS).double())
+
+    def test_are_those_of_the_generator(self):
+        same, other = columns_of(TABLE), columns_of(TABLE)
+        assert torch.equal(same.frequencies, other.frequencies)
+        drawn = TableColumns.of(TableLayout(COLUMNS), TABLE, 1, random_stream(1, "frequencies"))
+        assert not torch.equal(same.frequencies, drawn.frequencies)
+
+
+class TestActions:
+    def test_every_action_has_a_block_besides_the_common_one(self):
+        columns = columns_of(WITH_ARMS, ARM_LAYOUT)
+        features = columns.features(WITH_ARMS, 1.0)
+        part = features.shape[1] // (ARMS + 1)
+        common, own = features[:, :part], features[:, part:].view(ROWS, ARMS, part)
+        context = replace(columns, layout=TableLayout(COLUMNS)).features(TABLE, 1.0)
+        assert torch.equal(common, context)
+        assert torch.equal(own, ONE_HOT[:, :, None] * context[:, None, :])
+
+    def test_linear_features_have_a_block_for_each_action(self):
+        columns = columns_of(WITH_ARMS, ARM_LAYOUT)
+        linear = columns.linear_features(WITH_ARMS).view(ROWS, ARMS, COLUMNS + 1)
+        chosen = linear[torch.arange(ROWS), torch.arange(ROWS) % ARMS]
+        assert torch.equal(chosen[:, 0], torch.ones(ROWS).double())
+        expected = columns.standardise(WITH_ARMS)[0] / math.sqrt(COLUMNS)
+        assert torch.equal(chosen[:, 1:], expected)
+        assert int(linear.any(-1).sum()) == ROWS
+
+    def test_fixed_arms_have_only_constants(self):
+        columns = columns_of(ONE_HOT, TableLayout(ARMS, 0, ARMS))
+        assert columns.num_directions == 0
+        features = columns.features(ONE_HOT, 1.0)
+        assert torch.equal(features, torch.cat([torch.ones(ROWS, 1).double(), ONE_HOT], dim=1))
+        assert torch.equal(columns.linear_features(ONE_HOT), ONE_HOT)
+        expected = torch.tensor([0.4 * 2.0] + [0.6 * 2.0] * ARMS).double().sqrt()
+        torch.testing.assert_close(columns.scales(SCALES), expected)
+
+    def test_the_prior_of_two_actions_is_correlated_by_the_shared_part(self):
+        """The values of two arms in one context have the correlation `shared`."""
+        both = torch.cat([TABLE[:1], ONE_HOT[:1]], dim=1).repeat(2, 1)
+        both[1, COLUMNS:] = ONE_HOT[1]
+        columns = columns_of(WITH_ARMS, ARM_LAYOUT)
+        scaled = columns.features(both, 0.7) * columns.scales(SCALES)
+        covariance = scaled @ scaled.T
+        assert float(covariance[0, 1] / covariance[0, 0]) == pytest.approx(SCALES.shared)
+
+
+class TestScales:
+    CASES = ((TABLE, None), (WITH_ARMS, ARM_LAYOUT), (ONE_HOT, TableLayout(ARMS, 0, ARMS)))
+
+    @pytest.mark.parametrize(("inputs", "layout"), CASES)
+    def test_there_is_one_for_each_feature(self, inputs, layout):
+        columns = columns_of(inputs, layout)
+        plain, linear = columns.features(inputs, SCALES.length), columns.linear_features(inputs)
+        scales = columns.scales(SCALES)
+        assert scales.shape == (plain.shape[1],)
+        features = TableFeatures(columns, SCALES)(inputs)
+        assert torch.equal(features, torch.cat([plain * scales, linear], dim=1))
+
+    def test_the_prior_variance_is_the_sum_of_the_three_parts(self):
+        columns = columns_of(TABLE)
+        scaled = columns.features(TABLE, 0.7) * columns.scales(SCALES)
+        linear = columns.standardise(TABLE)[0].square().mean(1)
+        expected = SCALES.bias + SCALES.linear * linear + SCALES.fourier
+        torch.testing.assert_close(scaled.square().sum(1), expected)
+
+
+class TestSizes:
+    def test_many_columns_are_projected_to_orthonormal_directions(self):
+        inputs = normal("wide", ROWS, 260)
+        columns = columns_of(inputs)
+        assert columns.num_directions == MOST_COLUMNS
+        eye = torch.eye(MOST_COLUMNS).double()
+        torch.testing.assert_close(columns.projection.T @ columns.projection, eye)
+        assert columns.standardise(inputs)[0].shape == (ROWS, MOST_COLUMNS)
+        features = TableFeatures(columns, SCALES)(inputs)
+        expected = len(columns.scales(SCALES)) + 1 + MOST_COLUMNS
+        assert features.shape == (ROWS, expected)
+        assert columns_of(normal("narrow", ROWS, MOST_COLUMNS)).projection is None
+
+    def test_fewer_frequencies_for_many_actions_and_tasks(self):
+        counts = []
+        for arms in (0, 4, 10, 40):
+            layout = TableLayout(COLUMNS + arms, COLUMNS, arms)
+            inputs = torch.cat([TABLE, torch.eye(max(arms, 1))[:1, :arms].repeat(ROWS, 1)], dim=1)
+            counts.append(len(columns_of(inputs.double(), layout).frequencies))
+        assert counts[0] == MOST_FREQUENCIES and counts[-1] == FEWEST_FREQUENCIES
+        assert counts == sorted(counts, reverse=True) and len(set(counts)) > 2
+        assert len(columns_of(TABLE, num_tasks=10**6).frequencies) == FEWEST_FREQUENCIES
+
+    def test_the_largest_size_bounds_the_covariances_of_all_tasks(self):
+        assert largest_size(1) == MOST_FEATURES
+        for num_tasks in (60, 1000, 10**5):
+            assert num_tasks * largest_size(num_tasks) ** 2 <= LARGEST_COVARIANCES
+
+    def test_with_very_many_linear_features_only_constants_explore(self):
+        layout = TableLayout(30 + 40, 30, 40)
+        inputs = torch.cat([normal("context", 40, 30), torch.eye(40).double()], dim=1)
+        columns = columns_of(inputs, layout)
+        assert not columns.explores_columns
+        assert torch.equal(columns.linear_features(inputs), inputs[:, 30:])
+        assert columns_of(WITH_ARMS, ARM_LAYOUT).explores_columns
