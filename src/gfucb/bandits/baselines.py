@@ -1,4 +1,4 @@
-"""Baselines with the interface of GFUCB: the same networks and fits, other exploration."""
+"""Baselines with the interface of GFUCB: the same models and fits, other exploration."""
 
 from __future__ import annotations
 

@@ -68,27 +68,27 @@ class GFUCB:
         num_tasks: M; tasks are numbered 0 .. M - 1.
         representation: the class Phi: any torch module [n, *input] -> [n, feature] (copied, never
             changed), a `FiniteClass`, `LinearClass`, `NeuralClass` or a class of your own. By
-            default it depends on the inputs: a network for images, for tables a linear model on
-            features that are chosen by marginal likelihood (`DefaultLearner`).
+            default it depends on the inputs (`DefaultLearner`): a network for images, and Gaussian
+            models in closed form for tables (columns of numbers) and for ids (single integers).
         seed: all randomness of the agent derives from it.
         fit: least squares; the default is exact for finite classes, alternating for linear
-            ones, variable projection for networks.
-        squared_radius: beta_t as a function of the round, or a `CalibratedRadius`, the default. It
-            starts at (0.2 times the value range)^2 for each task of a decision, and then follows
-            the prediction errors. The radius of the theory is `CorrectedRadius`.
+            ones, variable projection for networks. A `fit` needs a class: None is then a network.
+        squared_radius: beta_t as a function of the round, or a `CalibratedRadius`, the default but
+            for tables and ids. It starts at (0.2 times the value range)^2 for each task, then
+            follows the prediction errors. The radius of the theory is `CorrectedRadius`.
         action_selector: finds the most optimistic member of the set and its actions; the default
             is exact for finite classes, and varies the heads of the fit otherwise.
         ridge: the penalty on heads, in the fit and in the confidence set; at least 1e-12.
         head_norm_bound: heads also satisfy |w| <= this.
-        value_range: the range of expected rewards. It sets the scale of the default radius,
+        value_range: the range of expected rewards. It sets the scale of exploration,
             reported values are clipped to it, and rewards that are far from it and from all other
-            rewards are clipped. "auto" estimates it from the rewards, and standardises them for
-            the fit. None uses rewards as they are and clips nothing.
+            rewards are clipped. "auto" estimates it from the rewards. None uses rewards as they
+            are and clips nothing; only the models of tables and ids still clip outliers.
         offset: the value of an input whose features are zero; by default the middle of
             `value_range`, and 0 if that is None.
         refit_growth: the representation is refitted when the data has grown by this factor;
             1.0 refits at every call of `observe`, as the paper does, and is the default for
-            finite classes, 1.3 for others. Heads are updated with every reward.
+            finite classes, 1.1 for ids, 1.3 for others. Heads are updated with every reward.
         device: where networks and data are stored.
     """
 

@@ -45,7 +45,8 @@ def neural_linear_ucb(
 ) -> GFUCB:
     """LinUCB on the fitted features:  <w_i, phi(x)> + sqrt(squared_radius) |phi(x)|_{V_i^-1}.
 
-    (Xu, Wen, Zhao and Gu 2022.) GFUCB with one radius for each row instead of one for all.
+    (Xu, Wen, Zhao and Gu 2022.) GFUCB with one radius for each row instead of one for all. Without
+    `representation` the features are those of the default agent: a network for images only.
     """
     return GFUCB(num_tasks, representation, action_selector=LastLayer(joint=False), **options)
 

@@ -216,8 +216,8 @@ class PosteriorEllipsoid:
 class PosteriorSet(ConfidenceSet):
     """{ f : f on the representation of the center, heads in the ellipsoid of the posterior }.
 
-    The functional confidence set of a table. With the noise variance as squared radius, its
-    intervals are one posterior standard deviation on each side.
+    The functional confidence set of a table or a catalogue. With the noise variance as squared
+    radius, its intervals are one posterior standard deviation on each side.
 
     Attributes:
         posterior: of the heads; the center has its means as heads.
