@@ -39,8 +39,8 @@ class BanditAgentConfig(AgentConfig):
     ridge: float = 1.0
     """Ridge penalty on the heads."""
     fit: str = "default"
-    """How the representation is fitted: default (the fit of the representation class), or the
-    name of a fit; an unknown name lists the known ones."""
+    """How the representation is fitted: default (that of the inputs or the representation class),
+    or the name of a fit; an unknown name lists the known ones."""
     action_selector: str = "default"
     """How GFUCB selects actions: default (exact for finite classes, otherwise last-layer), or
     the name of an action selector; an unknown name lists the known ones."""
@@ -48,9 +48,9 @@ class BanditAgentConfig(AgentConfig):
     """Action selectors linearised, certified and gradient: ridge penalty on changes of the
     network weights. A larger value gives a smaller bonus."""
     radius: Literal["default", "constant", "printed-log", "corrected", "printed"] = "default"
-    """Squared radius of GFUCB: calibrated to the coverage below (default), a constant share of
-    the value range, the schedule 0.4 log(0.5 t + 2) of the paper's experiments, or Lemma 1,
-    corrected or as printed (environments finite and linear)."""
+    """Squared radius of GFUCB: default (calibrated to the coverage below; for tables and ids the
+    posterior), a constant share of the value range, the schedule 0.4 log(0.5 t + 2) of the paper's
+    experiments, or Lemma 1, corrected or as printed (environments finite and linear)."""
     coverage: float = 0.8
     """Calibrated radius: the share of rewards that should fall inside the predicted interval."""
     radius_scale: float = 1.0
@@ -58,7 +58,7 @@ class BanditAgentConfig(AgentConfig):
     of the samples of neural-ts and neural-linear-ts."""
     refit_growth: float | None = None
     """Refit the representation when the data has grown by this factor. By default finite
-    classes refit in every round, other classes at 1.3."""
+    classes refit in every round, ids at 1.1, others at 1.3."""
     fit_steps: int | None = None
     """Gradient steps in one fit of the default network while tasks have at most ten samples. By
     default 60, and 20 for images of 16 x 16 and more."""
