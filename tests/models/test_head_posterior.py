@@ -258,6 +258,11 @@ class TestState:
         with pytest.raises(InvalidInputError, match="no positive diagonal"):
             restored_posterior(state, TASKS, torch.device("cpu"))
 
+    def test_has_the_memory_layout_of_saved_tensors(self):
+        """In another layout products round differently, and a restored agent decides otherwise."""
+        for name, tensor in self.state().items():
+            assert tensor.is_contiguous(), name
+
     def test_another_number_of_tasks_is_refused(self):
         with pytest.raises(InvalidInputError, match="must have the shape"):
             restored_posterior(self.state(), TASKS + 1, torch.device("cpu"))

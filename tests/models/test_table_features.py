@@ -60,7 +60,7 @@ class TestStandardisation:
     @pytest.mark.parametrize("constant", [0.0, 1.0, 0.7, 123.456, -1e7 / 3, 1e14])
     def test_a_constant_column_has_no_effect(self, constant):
         """Also if the mean of equal numbers differs from them by rounding."""
-        table = torch.cat([TABLE, torch.full((ROWS, 1), constant).double()], dim=1)
+        table = torch.cat([TABLE, torch.full((ROWS, 1), constant, dtype=torch.float64)], dim=1)
         found, _ = columns_of(table).standardise(table)
         torch.testing.assert_close(found[:, -1], torch.zeros(ROWS).double(), atol=0.1, rtol=0)
         torch.testing.assert_close(found[:, :-1], columns_of(TABLE).standardise(TABLE)[0])

@@ -281,9 +281,8 @@ class GFUCB:
     def _confidence_set_for(self, action_sets: ActionSets) -> ConfidenceSet:
         is_joint = self.action_selector.joint
         num_sharing = len(action_sets.tasks.unique()) if is_joint else 1
-        return self.confidence_set(
-            action_sets.items, num_sharing=num_sharing, candidates=action_sets.candidates
-        )
+        offered = None if self.learner.num_samples else action_sets.offered  # the first one only
+        return self.confidence_set(action_sets.items, num_sharing=num_sharing, candidates=offered)
 
     def _selector_for(self, confidence_set: ConfidenceSet) -> ActionSelector:
         is_table = isinstance(confidence_set, PosteriorSet) and self._has_default_selector

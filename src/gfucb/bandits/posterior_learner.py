@@ -16,13 +16,13 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
-from gfucb.estimation.reward_scale import STATE_NAME, RewardScale
+from gfucb.estimation.reward_scale import RewardScale
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import posterior_state, restored_posterior
 
-NAMES = ("counters", "data.inputs", "data.tasks", "data.targets", STATE_NAME)
+NAMES = ("counters", "data.inputs", "data.tasks", "data.targets")
 
 
 class PosteriorLearner(ABC):
@@ -145,8 +145,7 @@ class PosteriorLearner(ABC):
 
     def _refit(self, data: MultitaskDataset, computed: ChosenFeatures | None) -> None:
         rewards = data.targets
-        is_stated = self.scaling.stated_range is not None
-        scale = self.scaling.estimated(rewards) if is_stated else RewardScale.estimated(rewards)
+        scale = self.scaling.estimated(rewards)
         self._fit = self.fit_all(data, scale.clip(rewards), self._fit, computed)
         self.scale = scale
         self._samples_at_fit = len(data)
@@ -177,7 +176,7 @@ class PosteriorLearner(ABC):
             "data.inputs": self._data.inputs,
             "data.tasks": self._data.tasks,
             "data.targets": self._data.targets,
-            **self.scale.tensors(),
+            **self.scaling.tensors(self.scale),
             **posterior_state(self._fit),
             **self.state_of_features(self._fit),
         }
@@ -190,19 +189,22 @@ class PosteriorLearner(ABC):
             self.scale = RewardScale()
             return
         prefixes = ["posterior.", f"{self.kind}."]
-        validate_state_names(state, NAMES, optional_prefixes=prefixes)
+        names = (*NAMES, *self.scaling.tensors(self.scale))
+        validate_state_names(state, names, optional_prefixes=prefixes)
         num_samples = validate_data(state, self.num_tasks)
-        counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
+        counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=1)
         num_fits, samples_at_fit = counters.tolist()
         if samples_at_fit > num_samples:
             raise InvalidInputError(
                 f"'counters' of the state give {samples_at_fit} samples at the last fit, but the "
                 f"state has {num_samples} samples"
             )
-        scale = RewardScale.restored({STATE_NAME: state[STATE_NAME]})
+        scale = self.scaling.restored(state, state["data.targets"])
         inputs = state["data.inputs"].to(self.device, copy=True)
         offset, posterior = restored_posterior(state, self.num_tasks, self.device)
         fit = self.restored_fit(state, inputs, offset, posterior)
+        known = posterior_state(fit) | self.state_of_features(fit)
+        validate_state_names(state, (*names, *known))
         dimension = features_of(fit.features, inputs[:1]).shape[1]
         if dimension != posterior.heads.shape[1]:
             raise InvalidInputError(

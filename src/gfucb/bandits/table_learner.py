@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import astuple, fields
 from typing import ClassVar
@@ -14,7 +15,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_tensor
-from gfucb.estimation.table_fit import fit_table, prior_posterior
+from gfucb.estimation.table_fit import LIMITS, fit_table, prior_posterior
 from gfucb.models import MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import checked_floats
@@ -131,11 +132,24 @@ class TableLearner(PosteriorLearner):
         columns = TableColumns(
             layout,
             checked_floats(state, "table.location", (context,)).to(self.device),
-            checked_floats(state, "table.spread", (context,), low=0.0).to(self.device),
+            checked_floats(state, "table.spread", (context,), low=math.ulp(0.0)).to(self.device),
             projection,
             checked_floats(state, "table.frequencies", (None, directions)).to(self.device),
             bool(explores_columns),
         )
-        count = len(fields(TableScales))
-        scales = TableScales(*checked_floats(state, "table.scales", (count,), low=0.0).tolist())
-        return PosteriorFit(TableFeatures(columns, scales), posterior, offset)
+        return PosteriorFit(TableFeatures(columns, self._restored_scales(state)), posterior, offset)
+
+    def _restored_scales(self, state: Mapping[str, Tensor]) -> TableScales:
+        """The saved scales; those that no search can find are refused."""
+        names = [field.name for field in fields(TableScales)]
+        scales = TableScales(*checked_floats(state, "table.scales", (len(names),)).tolist())
+        for name in names:
+            low, high = LIMITS[name]
+            if name == "mean_ratio" and self.num_tasks == 1:
+                low = high = 0.0
+            if not low <= getattr(scales, name) <= high:
+                raise InvalidInputError(
+                    f"'table.scales' of the state: {name} must lie between {low:g} and {high:g}, "
+                    f"got {getattr(scales, name):g}"
+                )
+        return scales

@@ -48,6 +48,18 @@ class ActionSets:
         """The distinct inputs, those of a shared catalogue once: [item, *input]."""
         return self.candidates[0] if self.is_shared else self.candidates.flatten(0, 1)
 
+    @property
+    def offered(self) -> Tensor:
+        """Candidates [row, action, *input] without padding: available ones stand in for it.
+
+        Of a shared catalogue only one row is returned, with the items that some row may choose.
+        """
+        if self.is_shared:
+            return self.candidates[:1, self.available.any(0)]
+        first = self.inputs_of(self.available.to(torch.int8).argmax(1)).unsqueeze(1)
+        mask = self.available.reshape(*self.available.shape, *[1] * (self.candidates.ndim - 2))
+        return torch.where(mask, self.candidates, first)
+
     def by_candidate(self, values: Tensor) -> Tensor:
         """Values of items as values of candidates: [item, ...] -> [row, action, ...]."""
         if self.is_shared:

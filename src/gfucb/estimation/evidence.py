@@ -100,14 +100,16 @@ def log_evidence(sums: TaskMoments, scales: Tensor, mean_ratio: float) -> float:
 def two_level_posterior(sums: TaskMoments, scales: Tensor, mean_ratio: float) -> TwoLevelPosterior:
     """The posterior of all heads and of their mean."""
     factors, moments = _factors(sums, scales), sums.moments * scales
-    covariances = torch.cholesky_inverse(factors)
+    # In the memory layout of saved tensors: in another one products round differently, and a
+    # restored agent would not continue to the last bit.
+    covariances = torch.cholesky_inverse(factors).contiguous()
     heads = (covariances @ moments.unsqueeze(-1)).squeeze(-1)
     square = sums.squares - float((heads * moments).sum())
     log_determinant = 2 * float(factors.diagonal(dim1=-2, dim2=-1).log().sum())
     mean, mean_covariance = torch.zeros_like(scales), torch.zeros_like(factors[0])
     if mean_ratio > 0:
         factor = torch.linalg.cholesky(_mean_precision(covariances, mean_ratio))
-        mean_covariance = torch.cholesky_inverse(factor)
+        mean_covariance = torch.cholesky_inverse(factor).contiguous()
         mean = mean_covariance @ heads.sum(0)
         square -= float(mean @ heads.sum(0))
         log_determinant += 2 * float(factor.diagonal().log().sum())

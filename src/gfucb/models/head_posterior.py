@@ -264,7 +264,9 @@ def _with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor)
 
 def _inverse_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     """(I + Phi_i^T Phi_i)^-1 of samples [n, feature], [n]: [task, feature, feature]."""
-    return torch.cholesky_inverse(ridge_cholesky(task_grams(features, tasks, num_tasks), 1.0))
+    factors = ridge_cholesky(task_grams(features, tasks, num_tasks), 1.0)
+    # In the memory layout of saved tensors, so that a restored agent rounds in the same way.
+    return torch.cholesky_inverse(factors).contiguous()
 
 
 def _rounds(tasks: Tensor) -> list[Tensor]:

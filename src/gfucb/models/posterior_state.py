@@ -13,6 +13,9 @@ from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 
+# Numbers of symmetric matrices differ by no more than this, and by no larger share of them.
+ASYMMETRY = 1e-9
+
 
 def posterior_state(fit: PosteriorFit) -> dict[str, Tensor]:
     """The posterior and the offset; all names begin with `posterior.`."""
@@ -56,6 +59,11 @@ def restored_posterior(
     for name in ("covariances", "exploration"):
         if not bool((found[name].diagonal(dim1=-2, dim2=-1) > 0).all()):
             raise InvalidInputError(f"'posterior.{name}' of the state has no positive diagonal")
+    if bool((found["mean_covariance"].diagonal() < 0).any()):
+        raise InvalidInputError("'posterior.mean_covariance' of the state has negative variances")
+    for name in ("covariances", "exploration", "mean_covariance"):
+        if not torch.allclose(found[name], found[name].mT, rtol=ASYMMETRY, atol=ASYMMETRY):
+            raise InvalidInputError(f"'posterior.{name}' of the state is not symmetric")
     return offset, HeadPosterior(
         CopyOnWriteRows(found["covariances"]),
         found["moments"],

@@ -71,7 +71,7 @@ class TableColumns:
         columns, projection = context.shape[1], None
         if columns > MOST_COLUMNS:
             normal = torch.randn(columns, MOST_COLUMNS, generator=generator, dtype=torch.float64)
-            projection = torch.linalg.qr(normal).Q.to(inputs.device)
+            projection = torch.linalg.qr(normal).Q.contiguous().to(inputs.device)
             columns = MOST_COLUMNS
         size = largest_size(num_tasks)
         num_left = (size // (layout.num_actions + 1) - columns - 1) // 2
