@@ -32,6 +32,6 @@ class ItemEmbeddings:
 def positions_of(inputs: Tensor, ids: Tensor) -> Tensor:
     """Positions of ids [n] in the sorted known ids [item]; the number of items if unknown."""
     if len(ids) == 0:
-        return torch.zeros_like(inputs)
+        return torch.zeros_like(inputs, dtype=torch.int64)
     found = torch.searchsorted(ids, inputs).clamp_max(len(ids) - 1)
     return torch.where(ids[found] == inputs, found, len(ids))
