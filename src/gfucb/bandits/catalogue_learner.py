@@ -81,8 +81,10 @@ class CatalogueLearner(PosteriorLearner):
         """The prior as embeddings of known items and of an unknown one, with independent heads."""
         grown = prior.grown(len(ids) + 1)
         largest = math.isqrt(LARGEST_COVARIANCES // self.num_tasks)
-        rows = grown.embeddings(largest_exact=largest)
-        noise = float(prior.noise)
+        rows, noise = grown.embeddings(largest_exact=largest), float(prior.noise)
+        if grown.num_items > largest:  # what is specific to a pair is then further noise
+            total = noise + float(grown.diagonal.mean())
+            rows, noise = rows * math.sqrt(noise / total), total
         size = float(grown.mean.abs().max()) or 1.0
         # The last feature times its known weight is the mean of the item.
         rows = torch.cat([rows, MEAN_SHARE * grown.mean[:, None] / size], dim=1)

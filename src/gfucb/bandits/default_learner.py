@@ -16,6 +16,7 @@ from gfucb.core.records import ChosenFeatures
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.network_classes import REFIT_GROWTH
 from gfucb.models.nn.networks import SMALLEST_IMAGE_SIDE
 
 
@@ -41,7 +42,9 @@ class DefaultLearner:
         }
         growth = network.refit_growth
         table = TableLearner(refit_growth=growth, **settings)
-        catalogue = CatalogueLearner(refit_growth=min(growth, CATALOGUE_GROWTH), **settings)
+        # Without a growth of the user's own, catalogues have another default than networks.
+        own = CATALOGUE_GROWTH if growth == REFIT_GROWTH else growth
+        catalogue = CatalogueLearner(refit_growth=own, **settings)
         return cls(network, table, catalogue)
 
     @property
@@ -85,6 +88,11 @@ class DefaultLearner:
     def scale(self) -> RewardScale:
         """The scale of rewards."""
         return self.chosen.scale
+
+    @property
+    def has_posterior(self) -> bool:
+        """Whether the heads have a posterior, with a radius of its own."""
+        return isinstance(self._chosen, PosteriorLearner)
 
     @property
     def num_samples(self) -> int:

@@ -311,7 +311,8 @@ class GFUCB:
         if selection.representation_widths is not None:
             share = selection.representation_widths.sum() / prediction.variance.sum()
             row["representation_share"] = float(share)
-        return {**row, **self.radius_state.diagnostics()}
+        has_own_radius = self._has_default_radius and self.learner.has_posterior
+        return row if has_own_radius else {**row, **self.radius_state.diagnostics()}
 
     def settings(self) -> dict[str, str]:
         """Everything an agent must be built with to continue from this one's state."""

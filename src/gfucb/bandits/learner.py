@@ -59,6 +59,8 @@ class Learner:
     hold the rewards themselves; heads, statistics and predictions have the unit of rewards.
     """
 
+    has_posterior = False
+
     def __init__(
         self,
         *,

@@ -23,6 +23,7 @@ from gfucb.exploration import (
     LastLayer,
     PerturbedRewards,
 )
+from gfucb.models import DefaultNetworkClass
 
 Representations = nn.Module | RepresentationClass | None
 
@@ -45,10 +46,10 @@ def neural_linear_ucb(
 ) -> GFUCB:
     """LinUCB on the fitted features:  <w_i, phi(x)> + sqrt(squared_radius) |phi(x)|_{V_i^-1}.
 
-    (Xu, Wen, Zhao and Gu 2022.) GFUCB with one radius for each row instead of one for all. Without
-    `representation` the features are those of the default agent: a network for images only.
+    (Xu, Wen, Zhao and Gu 2022.) GFUCB with one radius for each row instead of one for all.
     """
-    return GFUCB(num_tasks, representation, action_selector=LastLayer(joint=False), **options)
+    network = DefaultNetworkClass() if representation is None else representation
+    return GFUCB(num_tasks, network, action_selector=LastLayer(joint=False), **options)
 
 
 def neural_linear_ts(
@@ -70,7 +71,7 @@ def squarecb(
     """SquareCB (Foster and Rakhlin 2020), inverse gap weighting: see `InverseGap`."""
     return GFUCB(
         num_tasks,
-        representation,
+        DefaultNetworkClass() if representation is None else representation,
         seed=seed,
         squared_radius=ConstantRadius(0.0),
         action_selector=InverseGap(scale, seed),

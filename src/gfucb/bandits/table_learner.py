@@ -89,7 +89,7 @@ class TableLearner(PosteriorLearner):
 
     def _affordable(self, layout: TableLayout) -> TableLayout:
         """The layout without actions, if weights for each action are too many."""
-        part = 1 + layout.num_context + 2 * FEWEST_FREQUENCIES
+        part = 1 + layout.num_context + (2 * FEWEST_FREQUENCIES if layout.num_context else 0)
         is_large = (layout.num_actions + 1) * part > 2 * largest_size(self.num_tasks)
         return TableLayout(layout.num_columns) if is_large else layout
 
@@ -109,6 +109,7 @@ class TableLearner(PosteriorLearner):
             "table.spread": columns.spread,
             "table.frequencies": columns.frequencies,
             "table.scales": torch.tensor(astuple(fit.features.scales), dtype=torch.float64),
+            "table.explored": torch.tensor(columns.explored, dtype=torch.float64),
         }
         return state if columns.projection is None else state | {PROJECTION: columns.projection}
 
@@ -135,6 +136,7 @@ class TableLearner(PosteriorLearner):
             checked_floats(state, "table.spread", (context,), low=math.ulp(0.0)).to(self.device),
             projection,
             checked_floats(state, "table.frequencies", (None, directions)).to(self.device),
+            float(checked_floats(state, "table.explored", (), low=0.0)),
             bool(explores_columns),
         )
         return PosteriorFit(TableFeatures(columns, self._restored_scales(state)), posterior, offset)

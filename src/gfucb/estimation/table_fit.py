@@ -22,7 +22,7 @@ from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 # Scales are searched with at least this many samples, and with at most this many.
 FEWEST_SEARCH_SAMPLES, MOST_SEARCH_SAMPLES = 4, 3000
 # Tasks in a search: their number times feature_dim^3 is at most this, but at least four tasks.
-SEARCH_COST, FEWEST_SEARCH_TASKS = 3e8, 4
+SEARCH_COST, FEWEST_SEARCH_TASKS = 1e8, 4
 # A step of the search must raise the log evidence by this much.
 SMALLEST_GAIN = 0.1
 FACTOR, LENGTH_FACTOR, SHARED_STEP = 4.0, 1.6, 0.2
@@ -81,7 +81,7 @@ def fit_table(
     )
     share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + len(rewards))
     explored = share * width**2 / posterior.noise
-    heads = _head_posterior(posterior, samples.linear_covariances(), explored)
+    heads = _head_posterior(posterior, samples.linear_covariances(), samples.tries(), explored)
     return PosteriorFit(TableFeatures(columns, scales), heads, offset)
 
 
@@ -142,6 +142,11 @@ class _Samples:
             targets=self.targets[rows],
             num_tasks=len(chosen),
         )
+
+    def tries(self) -> Tensor:
+        """The number of samples of each action, see `HeadPosterior`."""
+        counts = (self.columns.linear_features(self.inputs) != 0).sum(0).double()
+        return counts.where(self.columns.action_columns(), torch.inf)
 
     def linear_covariances(self) -> Tensor:
         """(I + X_i^T X_i)^-1 of the linear features, [task, linear feature, linear feature]."""
@@ -221,7 +226,7 @@ def _prior_cost(scales: TableScales) -> float:
 
 
 def _head_posterior(
-    fitted: TwoLevelPosterior, linear_covariances: Tensor, exploration_scale: float
+    fitted: TwoLevelPosterior, linear_covariances: Tensor, tries: Tensor, exploration_scale: float
 ) -> HeadPosterior:
     return HeadPosterior(
         CopyOnWriteRows(fitted.covariances),
@@ -232,4 +237,5 @@ def _head_posterior(
         exploration_scale,
         fitted.noise,
         fitted.noise,
+        tries,
     )

@@ -17,6 +17,11 @@ from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.multihead import MultiheadFunction
 
+# An action is tried at least this times log(1 + number of samples) times; otherwise its variance
+# is that of the exploration times the factor: four times the range of the rewards.
+UNTRIED_RATE = 0.5
+UNTRIED_FACTOR = 256.0
+
 
 @dataclass(frozen=True, eq=False)
 class HeadPosterior:
@@ -41,6 +46,9 @@ class HeadPosterior:
         exploration_scale: their variance in units of the noise variance.
         noise: the noise variance.
         squared_radius: the default radius of confidence sets, in units of squared rewards.
+        tries: the number of samples of each action in all tasks, at the linear feature that is its
+            constant; infinite at all other linear features, [linear feature].
+        known_heads: the posterior means, if they are known; read them as `heads`.
     """
 
     covariances: CopyOnWriteRows
@@ -51,6 +59,8 @@ class HeadPosterior:
     exploration_scale: float
     noise: float
     squared_radius: float
+    tries: Tensor
+    known_heads: Tensor | None = None
 
     @classmethod
     def empty(
@@ -74,6 +84,7 @@ class HeadPosterior:
             exploration_scale,
             noise,
             noise,
+            moments.new_full((linear_dim,), torch.inf),
         )
 
     @property
@@ -84,13 +95,31 @@ class HeadPosterior:
     @cached_property
     def heads(self) -> Tensor:
         """Posterior means, zero for the linear features: [task, feature + linear feature]."""
-        weights = (self.covariances.whole @ (self.moments + self.mean).unsqueeze(-1)).squeeze(-1)
+        if self.known_heads is not None:
+            return self.known_heads
+        return self._heads_from(self.covariances.whole, self.moments)
+
+    def _heads_from(self, covariances: Tensor, moments: Tensor) -> Tensor:
+        """Posterior means of some tasks, from their matrices and moments [n, feature]."""
+        weights = (covariances @ (moments + self.mean).unsqueeze(-1)).squeeze(-1)
         linear_dim = self.exploration.base.shape[-1]
         return torch.cat([weights, weights.new_zeros(len(weights), linear_dim)], dim=1)
 
+    @cached_property
+    def untried_variances(self) -> Tensor:
+        """Additional variances of actions that were tried too rarely, [linear feature].
+
+        An action is tried at least about log(number of samples) / 2 times, whatever its first
+        rewards were. Otherwise one bad first reward could exclude it for good.
+        """
+        counted = self.tries[self.tries.isfinite()]
+        fewest = UNTRIED_RATE * math.log1p(float(counted.sum()))
+        is_untried = self.tries < fewest
+        return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
+
     def with_mean(self, mean: Tensor, *, squared_radius: float) -> HeadPosterior:
         """The same with another prior mean [feature], which is known, and another radius."""
-        return replace(self, mean=mean, squared_radius=squared_radius)
+        return replace(self, mean=mean, squared_radius=squared_radius, known_heads=None)
 
     def given(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
         """The posterior of a prior after all samples [n, feature + linear feature], [n], [n].
@@ -103,6 +132,8 @@ class HeadPosterior:
             covariances=CopyOnWriteRows(_inverse_grams(scaled, tasks, len(self.moments))),
             moments=task_sums(scaled * targets[:, None], tasks, len(self.moments)),
             exploration=CopyOnWriteRows(_inverse_grams(linear, tasks, len(self.moments))),
+            tries=self.tries + (linear != 0).sum(0),
+            known_heads=None,
         )
 
     def after(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
@@ -114,7 +145,16 @@ class HeadPosterior:
             covariances = _with_samples(covariances, own, scaled[rows])
             exploration = _with_samples(exploration, own, linear[rows])
         moments = self.moments.index_add(0, tasks, scaled * targets[:, None])
-        return replace(self, covariances=covariances, moments=moments, exploration=exploration)
+        changed = tasks.unique()
+        solved = self._heads_from(covariances[changed], moments[changed])
+        return replace(
+            self,
+            covariances=covariances,
+            moments=moments,
+            exploration=exploration,
+            tries=self.tries + (linear != 0).sum(0),
+            known_heads=self.heads.index_copy(0, changed, solved),
+        )
 
     def applied(self, directions: Tensor, tasks: Tensor) -> Tensor:
         """The covariance of tasks [row] times directions [row, n, feature + linear feature]."""
@@ -122,7 +162,8 @@ class HeadPosterior:
         covariances = self.covariances[tasks]
         once = scaled @ covariances
         scaled = once + once @ self.mean_covariance @ covariances
-        linear = self.exploration_scale * (linear @ self.exploration[tasks])
+        explored = self.exploration_scale * (linear @ self.exploration[tasks])
+        linear = explored + linear * self.untried_variances
         return torch.cat([scaled, linear], dim=-1)
 
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
@@ -134,7 +175,8 @@ class HeadPosterior:
         once = scaled @ self._rows(self.covariances, tasks)
         variances = (once * scaled).sum(-1) + ((once @ self.mean_covariance) * once).sum(-1)
         explored = ((linear @ self._rows(self.exploration, tasks)) * linear).sum(-1)
-        return (variances + self.exploration_scale * explored).clamp_min(0)
+        untried = (linear.square() * self.untried_variances).sum(-1)
+        return (variances + self.exploration_scale * explored + untried).clamp_min(0)
 
     def _split(self, features: Tensor) -> tuple[Tensor, Tensor]:
         return features[..., : self.feature_dim], features[..., self.feature_dim :]

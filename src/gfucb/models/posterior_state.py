@@ -28,6 +28,8 @@ def posterior_state(fit: PosteriorFit) -> dict[str, Tensor]:
         "posterior.mean": posterior.mean,
         "posterior.mean_covariance": posterior.mean_covariance,
         "posterior.exploration": posterior.exploration.whole,
+        "posterior.tries": posterior.tries,
+        "posterior.heads": posterior.heads,
     }
 
 
@@ -51,6 +53,7 @@ def restored_posterior(
         "mean": (size,),
         "mean_covariance": (size, size),
         "exploration": (num_tasks, linear, linear),
+        "heads": (num_tasks, size + linear),
     }
     found = {
         name: checked_floats(state, f"posterior.{name}", shape).to(device, copy=True)
@@ -64,6 +67,9 @@ def restored_posterior(
     for name in ("covariances", "exploration", "mean_covariance"):
         if not torch.allclose(found[name], found[name].mT, rtol=ASYMMETRY, atol=ASYMMETRY):
             raise InvalidInputError(f"'posterior.{name}' of the state is not symmetric")
+    tries = validate_state_tensor(
+        state, "posterior.tries", (linear,), dtype=torch.float64, low=0, is_finite=False
+    )
     return offset, HeadPosterior(
         CopyOnWriteRows(found["covariances"]),
         found["moments"],
@@ -73,6 +79,8 @@ def restored_posterior(
         exploration_scale,
         noise,
         squared_radius,
+        tries.to(device, copy=True),
+        found["heads"],
     )
 
 

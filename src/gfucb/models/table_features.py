@@ -12,15 +12,17 @@ from gfucb.models.table_layout import TableLayout
 
 # The sizes of features are bounded by the memory of all heads: at most this many numbers in the
 # covariance matrices of all tasks, and at most this many features.
-LARGEST_COVARIANCES = 8_000_000
+LARGEST_COVARIANCES = 2_000_000
 MOST_FEATURES = 400
 FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
 # Standardised columns are clipped here, so that one typing error does not dominate a fit.
 LARGEST_STANDARDISED = 10.0
 # A column whose spread is this small, relative to its values, is constant up to rounding.
 CONSTANT_SPREAD = 1e-9
-# More columns than this are projected to this many random directions.
+# More columns than this, or than half of the features, are projected to random directions.
 MOST_COLUMNS = 200
+# A single task has to try by itself what many tasks try together: its linear features are larger.
+SINGLE_TASK_EXPLORATION = 3.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class TableColumns:
         spread: their standard deviations, [context column].
         projection: [context column, direction] for many columns, otherwise None.
         frequencies: standard normal, [frequency, direction].
+        explored: the squared scale of `linear_features`.
         explores_columns: whether `linear_features` include the columns; with very many actions
             and columns they are a constant for each action.
     """
@@ -60,6 +63,7 @@ class TableColumns:
     spread: Tensor
     projection: Tensor | None
     frequencies: Tensor
+    explored: float = 1.0
     explores_columns: bool = True
 
     @classmethod
@@ -69,17 +73,20 @@ class TableColumns:
         """Standardise by inputs [n, column], and draw projection and frequencies."""
         context, _ = layout.split(inputs.to(torch.float64))
         columns, projection = context.shape[1], None
-        if columns > MOST_COLUMNS:
-            normal = torch.randn(columns, MOST_COLUMNS, generator=generator, dtype=torch.float64)
-            projection = torch.linalg.qr(normal).Q.contiguous().to(inputs.device)
-            columns = MOST_COLUMNS
         size = largest_size(num_tasks)
+        most = max(1, min(MOST_COLUMNS, size // 2))
+        if columns > most:
+            normal = torch.randn(columns, most, generator=generator, dtype=torch.float64)
+            projection = torch.linalg.qr(normal).Q.contiguous().to(inputs.device)
+            columns = most
         num_left = (size // (layout.num_actions + 1) - columns - 1) // 2
         count = min(MOST_FREQUENCIES, max(FEWEST_FREQUENCIES, num_left)) if columns else 0
         draws = torch.randn(count, columns, generator=generator, dtype=torch.float64)
         empty = context.new_zeros(context.shape[1])
         explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
-        plain = cls(layout, empty, empty + 1, projection, draws.to(inputs.device), explores_columns)
+        explored = 1 + SINGLE_TASK_EXPLORATION / num_tasks
+        frequencies = draws.to(inputs.device)
+        plain = cls(layout, empty, empty + 1, projection, frequencies, explored, explores_columns)
         return plain.standardised_by(inputs)
 
     def standardised_by(self, inputs: Tensor) -> TableColumns:
@@ -140,7 +147,15 @@ class TableColumns:
         part = columns.new_ones(len(columns), 1)
         if self.explores_columns:
             part = torch.cat([part, columns / norm], dim=1)
+        part = math.sqrt(self.explored) * part
         return part if actions is None else _per_action(part, actions)
+
+    def action_columns(self) -> Tensor:
+        """Which of the linear features are the constants of actions: [linear feature], booleans."""
+        actions = self.layout.num_actions
+        part = 1 + (self.num_directions if self.explores_columns else 0)
+        is_constant = torch.arange(max(1, actions) * part) % part == 0
+        return (is_constant & (actions > 0)).to(self.location.device)
 
 
 @dataclass(frozen=True, eq=False)

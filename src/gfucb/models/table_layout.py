@@ -48,7 +48,7 @@ class TableLayout:
             block = inputs[:, start:]
             if not bool(((block == 0) | (block == 1)).all()):
                 break
-            if _is_one_hot(block) and bool(block.any(0).all()):
+            if _is_one_hot(block) and int(block.any(0).sum()) > 1:
                 return cls(num_columns, start, num_columns - start)
         return cls(num_columns)
 
