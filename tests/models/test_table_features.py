@@ -131,7 +131,8 @@ class TestActions:
 
     def test_linear_features_have_a_block_for_each_action(self):
         columns = columns_of(WITH_ARMS, ARM_LAYOUT)
-        linear = columns.linear_features(WITH_ARMS).view(ROWS, ARMS, COLUMNS + 1)
+        linear = columns.linear_features(WITH_ARMS) / columns.explored**0.5
+        linear = linear.view(ROWS, ARMS, COLUMNS + 1)
         chosen = linear[torch.arange(ROWS), torch.arange(ROWS) % ARMS]
         assert torch.equal(chosen[:, 0], torch.ones(ROWS).double())
         expected = columns.standardise(WITH_ARMS)[0] / math.sqrt(COLUMNS)
@@ -143,7 +144,7 @@ class TestActions:
         assert columns.num_directions == 0
         features = columns.features(ONE_HOT, 1.0)
         assert torch.equal(features, torch.cat([torch.ones(ROWS, 1).double(), ONE_HOT], dim=1))
-        assert torch.equal(columns.linear_features(ONE_HOT), ONE_HOT)
+        assert torch.equal(columns.linear_features(ONE_HOT) / columns.explored**0.5, ONE_HOT)
         expected = torch.tensor([0.4 * 2.0] + [0.6 * 2.0] * ARMS).double().sqrt()
         torch.testing.assert_close(columns.scales(SCALES), expected)
 
@@ -210,5 +211,5 @@ class TestSizes:
         inputs = torch.cat([normal("context", 40, 30), torch.eye(40).double()], dim=1)
         columns = columns_of(inputs, layout)
         assert not columns.explores_columns
-        assert torch.equal(columns.linear_features(inputs), inputs[:, 30:])
+        assert torch.equal(columns.linear_features(inputs) / columns.explored**0.5, inputs[:, 30:])
         assert columns_of(WITH_ARMS, ARM_LAYOUT).explores_columns
