@@ -6,6 +6,7 @@ from table_cases import assert_same_state, context_and_arm, items, play, snapsho
 
 import gfucb
 from gfucb import GFUCB, BatchedAgents, Greedy, LastLayer, multitask_greedy
+from gfucb.bandits import table_learner
 from gfucb.bandits.catalogue_learner import CatalogueLearner
 from gfucb.bandits.default_learner import DefaultLearner, network_learner
 from gfucb.bandits.learner import Learner
@@ -15,6 +16,7 @@ from gfucb.checks import check_bandit_agent
 from gfucb.core.errors import InvalidInputError
 from gfucb.models import DefaultNetworkClass
 
+pytestmark = pytest.mark.usefixtures("few_frequencies")
 INPUTS = {
     "columns": (torch.rand(3, 4), TableLearner),
     "one column": (torch.rand(3, 1), TableLearner),
@@ -119,6 +121,17 @@ class TestFirstRewards:
             agent.observe(agent.decide(items(2, 0)), [0.1, float("nan")])
         play(agent, context_and_arm, range(2))
         assert isinstance(agent.learner.chosen, TableLearner)
+
+    def test_a_first_fit_that_fails_does_not_fix_the_choice(self, monkeypatch):
+        def fail(*arguments, **options):
+            raise ZeroDivisionError
+
+        agent = GFUCB(2)
+        monkeypatch.setattr(table_learner, "fit_table", fail)
+        with pytest.raises(ZeroDivisionError):
+            play(agent, context_and_arm, range(1))
+        play(agent, items, range(2))
+        assert isinstance(agent.learner.chosen, CatalogueLearner)
 
     def test_counters_are_those_of_the_model_in_use(self):
         agent = GFUCB(2)

@@ -43,6 +43,7 @@ def layout_of(agent: GFUCB) -> TableLayout:
 QUESTIONS = draw("questions", 100, COLUMNS)
 
 
+@pytest.mark.usefixtures("few_frequencies")
 class TestLayout:
     def test_of_the_first_decision_is_kept(self):
         agent = GFUCB(2)
@@ -112,6 +113,24 @@ class TestLogs:
             expected = predict(at_once, QUESTIONS, task)
             torch.testing.assert_close(predict(late, QUESTIONS, task), expected)
 
+    def test_columns_are_standardised_by_all_samples(self):
+        agent = GFUCB(TASKS)
+        tasks, inputs, rewards = log(60)
+        agent.learn(tasks[:10], inputs[:10] + 5, rewards[:10])
+        agent.learn(tasks, inputs, rewards)
+        columns = agent.confidence_set(QUESTIONS).center.representation.columns
+        expected = torch.cat([inputs[:10] + 5, inputs]).mean(0)
+        torch.testing.assert_close(columns.location, expected)
+
+    def test_a_reward_outside_the_range_so_far_brings_a_fit(self):
+        agent = GFUCB(TASKS, refit_growth=100.0)
+        tasks, inputs, rewards = log(60)
+        agent.learn(tasks, inputs, rewards)
+        agent.learn(tasks[:1], inputs[:1], rewards[:1])
+        assert agent.learner.num_fits == 1
+        agent.learn(tasks[:1], inputs[:1], [20.0])
+        assert agent.learner.num_fits == 2
+
     def test_several_rows_of_one_task_are_learned_at_once(self):
         agent, one_by_one = (GFUCB(TASKS, refit_growth=100.0) for _ in range(2))
         for learner in (agent, one_by_one):
@@ -131,6 +150,7 @@ class TestLogs:
         assert error < 0.4 * float(truth.std())  # of which 0.3 is how much task 3 differs
 
 
+@pytest.mark.usefixtures("few_frequencies")
 class TestRobustness:
     def test_one_outlier_leaves_the_decisions_of_other_tasks(self):
         tasks, inputs, rewards = log(600)
@@ -203,6 +223,7 @@ class TestRobustness:
             agent.observe(decision, reward_of(decision.inputs, index))
 
 
+@pytest.mark.usefixtures("few_frequencies")
 class TestFailures:
     @pytest.mark.parametrize("num_rounds", [0, 3])
     def test_a_fit_that_fails_leaves_the_agent_unchanged(self, num_rounds, monkeypatch):

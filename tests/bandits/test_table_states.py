@@ -20,6 +20,7 @@ from gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.models import DefaultNetworkClass
 
+pytestmark = pytest.mark.usefixtures("few_frequencies")
 OFFERS = {"actions": numbers_of_actions, "arms": context_and_arm, "items": items}
 
 
