@@ -72,7 +72,7 @@ class TestLayout:
         assert layout_of(agent) == LAYOUT
 
     def test_very_many_arms_have_no_weights_of_their_own(self):
-        agent, arms = GFUCB(100), 200
+        agent, arms = GFUCB(100), 300
         offered = torch.eye(arms).expand(2, -1, -1)
         agent.observe(agent.decide(offered, tasks=[0, 1]), [0.1, 0.2])
         assert agent.learner.chosen._fit.features.columns.layout == TableLayout(arms)

@@ -20,7 +20,7 @@ from gfucb.models.posterior_state import posterior_state, restored_posterior
 TASKS, DIM, LINEAR = 5, 4, 2
 FULL = DIM + LINEAR
 NOISE, EXPLORED = 0.3, 1.7
-NAMES = ("covariances", "moments", "mean", "mean_covariance", "exploration")
+NAMES = ("covariances", "moments", "mean", "mean_covariance", "exploration", "tries", "heads")
 
 
 def normal(name: str, *shape: int) -> torch.Tensor:
