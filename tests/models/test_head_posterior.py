@@ -10,6 +10,7 @@ from gfucb.core.random import random_stream
 from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.head_posterior import (
+    UNTRIED_FACTOR,
     HeadPosterior,
     PosteriorEllipsoid,
     PosteriorFit,
@@ -148,6 +149,43 @@ class TestMoments:
         before, after = prior(), posterior()
         shrunk = after.squared_widths(features, every) <= before.squared_widths(features, every)
         assert bool(shrunk.all())
+
+
+class TestRarelyTriedActions:
+    """The first linear feature is the constant of an action that was tried once of 1,000 times."""
+
+    def rare(self) -> HeadPosterior:
+        return replace(posterior(), tries=torch.tensor([1.0, 999.0]).double())
+
+    def test_have_further_variance(self):
+        added = self.rare().untried_variances
+        assert float(added[0]) == pytest.approx(UNTRIED_FACTOR * EXPLORED) and float(added[1]) == 0
+        covariances = dense_covariances()
+        covariances[:, DIM, DIM] += added[0]
+        tasks, features = torch.tensor([1, 3]), normal("candidates", 2, 6, FULL)
+        expected = features @ covariances[tasks]
+        torch.testing.assert_close(self.rare().applied(features, tasks), expected)
+        widths = self.rare().squared_widths(features, tasks)
+        torch.testing.assert_close(widths, (expected * features).sum(-1))
+
+    def test_are_counted_with_every_sample(self):
+        features = normal("counted", 5, FULL)
+        features[:3, DIM] = 0
+        after = self.rare().after(features, torch.zeros(5, dtype=torch.int64), TARGETS[:5])
+        assert after.tries.tolist() == [3.0, 1004.0]
+        many = replace(self.rare(), tries=torch.tensor([4.0, 999.0]).double())
+        assert not many.untried_variances.any()
+
+    def test_reach_as_far_as_their_width(self):
+        ellipsoid, directions = PosteriorEllipsoid(self.rare(), 2.0), torch.zeros(TASKS, FULL)
+        directions = directions.double()
+        directions[4] = normal("one", FULL)
+        row, task = directions[4].view(1, 1, FULL), torch.tensor([4])
+        farthest = ellipsoid.farthest_heads(directions)
+        gain = ((farthest - ellipsoid.centers) * directions).sum()
+        expected = (2.0 * ellipsoid.squared_widths(row, task)).sqrt().squeeze()
+        torch.testing.assert_close(gain, expected)
+        assert ellipsoid.squared_distance(farthest) == pytest.approx(2.0)
 
 
 class TestEllipsoid:
