@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from gfucb.bandits.bandit_settings import default_radius, validate_penalty, validate_radius
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
+from gfucb.bandits.log_learning import learn_log
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import (
     ActionSelector,
@@ -222,7 +223,7 @@ class GFUCB:
         nothing.
         """
         samples = validate_samples(tasks, inputs, rewards, num_tasks=self.num_tasks)
-        self.learner.learn(*samples)
+        learn_log(self.learner, *samples)
         self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
 
     def confidence_set(
