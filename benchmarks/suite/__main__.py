@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--tuning-seeds", type=int, help="from 2000 on; default 3, quick 1")
     parser.add_argument("--report-seeds", type=int, help="from 100 on; default 10, quick 2")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--tables", type=Path, help="directory of tables and figure; default --out")
     parser.add_argument("--label", default="default", help="version of the network agents")
     return parser
 
@@ -67,19 +68,19 @@ def plan_of(given: argparse.Namespace) -> Plan:
     )
 
 
-def write_tables(plan: Plan) -> str:
-    """Write runs, tables and figure next to the runs; return the markdown."""
+def write_tables(plan: Plan, directory: Path) -> str:
+    """Write runs, tables and figure to a directory; return the markdown."""
     runs = run_table(plan)
     if runs.empty:
         raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")
     contenders, ratios = contender_table(runs), ratio_table(runs)
     name = f"table{'-quick' if plan.is_quick else ''}-{plan.label}"
     text = markdown(ratios, contenders)
-    write_text(plan.out / f"{name}.md", text)
-    write_text(plan.out / f"{name}-runs.csv", runs.to_csv(index=False))
-    write_text(plan.out / f"{name}.csv", ratios.to_csv(index=False))
+    write_text(directory / f"{name}.md", text)
+    write_text(directory / f"{name}-runs.csv", runs.to_csv(index=False))
+    write_text(directory / f"{name}.csv", ratios.to_csv(index=False))
     if len(ratios):
-        save(ratio_figure(ratios), plan.out / name)
+        save(ratio_figure(ratios), directory / name)
     return text
 
 
@@ -95,7 +96,7 @@ def main(words: Sequence[str] | None = None) -> None:
         return
     if given.command == "run":
         run(plan, given.processes, say)
-    say(write_tables(plan))
+    say(write_tables(plan, given.tables or plan.out))
 
 
 if __name__ == "__main__":

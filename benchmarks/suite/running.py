@@ -180,7 +180,8 @@ def read_result(directory: Path) -> Result:
         float(provenance["cpu_seconds"]),
         max(timing["decide"], timing["observe"]),
         float(last.get("stuck", "nan")),
-        str(provenance["commit"]),
+        # The mark says that files differed from the commit.
+        str(provenance["commit"]) + ("+" if provenance["uncommitted_changes"] else ""),
     )
 
 
