@@ -171,6 +171,17 @@ class TestOutliers:
 
 
 class TestWarning:
+    @pytest.mark.parametrize("shape", [(3,), (8, 8)], ids=["table", "image"])
+    def test_points_to_the_line_that_called_the_agent(self, shape):
+        agent = GFUCB(2, seed=0, value_range=(0.0, 1.0))
+        with pytest.warns(GFUCBWarning) as given:
+            for index in range(40):
+                decision = agent.decide(torch.rand(2, 3, *shape))
+                agent.observe(decision, [0.1, -999.0 if index == 30 else 0.2 + index / 100])
+                if given.list:
+                    break
+        assert given.list[0].filename == __file__
+
     def test_is_given_once_for_an_outlier_and_says_what_to_do(self):
         agent = make(value_range=(0.0, 1.0))
         with pytest.warns(GFUCBWarning, match=r"between -999 .*count as .*pass a value_range"):

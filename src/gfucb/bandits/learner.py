@@ -186,7 +186,7 @@ class Learner:
             raise
         if not self._has_warned:
             limits = self.scale.limits if self._has_outliers else None
-            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits, stacklevel=5)
+            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
 
     def _update_scale(self, data: MultitaskDataset, size_before: int) -> bool:
         """Update the scale with the samples after `size_before`; whether old targets change."""

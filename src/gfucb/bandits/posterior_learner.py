@@ -141,7 +141,7 @@ class PosteriorLearner(ABC):
         self._data = data
         if not self._has_warned and len(data) == self._samples_at_fit:  # after a fit
             limits = self.scale.limits if bool(self.scale.is_outside(data.targets).any()) else None
-            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits, stacklevel=6)
+            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
 
     def _refit(self, data: MultitaskDataset, computed: ChosenFeatures | None) -> None:
         rewards = data.targets

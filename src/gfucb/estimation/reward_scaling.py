@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -121,18 +122,11 @@ class RewardScaling:
             )
         return scale
 
-    def warn(
-        self,
-        rewards: Tensor,
-        num_new: int,
-        limits: tuple[float, float] | None,
-        *,
-        stacklevel: int,
-    ) -> bool:
-        """Give the `warning`, if there is one, and return whether there was."""
+    def warn(self, rewards: Tensor, num_new: int, limits: tuple[float, float] | None) -> bool:
+        """Give the `warning`, if there is one, at the line that called this library."""
         message = self.warning(rewards, num_new, limits)
         if message is not None:
-            warnings.warn(message, GFUCBWarning, stacklevel=stacklevel)
+            warnings.warn(message, GFUCBWarning, stacklevel=_level_of_caller())
         return message is not None
 
     def warning(
@@ -174,6 +168,21 @@ class RewardScaling:
         # Noise of any size is above the range at most as often as not, and below it too.
         larger_side = max(int((rewards > high).sum()), int((rewards < low).sum()))
         return larger_side > ONE_SIDED * len(rewards)
+
+
+def _level_of_caller() -> int:
+    """How many frames above the function that calls this the first one outside the library is.
+
+    Agents call learners through decorators and wrappers, in more than one way.
+    """
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_internal(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_internal(module: str) -> bool:
+    return module == "contextlib" or module.split(".")[0] == "gfucb"
 
 
 def _validate_value_range(value_range: Any) -> ValueRange:
