@@ -76,6 +76,7 @@ def write_tables(plan: Plan, directory: Path) -> str:
     contenders, ratios = contender_table(runs), ratio_table(runs)
     name = f"table{'-quick' if plan.is_quick else ''}-{plan.label}"
     text = markdown(ratios, contenders)
+    directory.mkdir(parents=True, exist_ok=True)
     write_text(directory / f"{name}.md", text)
     write_text(directory / f"{name}-runs.csv", runs.to_csv(index=False))
     write_text(directory / f"{name}.csv", ratios.to_csv(index=False))
