@@ -214,7 +214,8 @@ def _batched_regrets(
         for group in range(num_groups)
     ]
     make = BATCHED[curve.agent]
-    agents = [make(curve.group_size, seed=seed, device=options.device) for seed in agent_seeds]
+    known = {"value_range": (0.0, 1.0), "device": options.device}
+    agents = [make(curve.group_size, seed=seed, **known) for seed in agent_seeds]
     explorers = [
         EpsilonGreedy(agent, epsilon=curve.epsilon, seed=seed)
         for agent, seed in zip(agents, agent_seeds, strict=True)
