@@ -10,6 +10,9 @@ from gfucb.bandits.catalogue_learner import DEVIATIONS, CatalogueLearner
 from gfucb.models.head_posterior import PosteriorSet
 from gfucb.models.item_features import ItemEmbeddings, positions_of
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 TASKS, ITEMS = 40, 20
 POPULARITY = 2 * draw("popularity", ITEMS)
 TASTES = draw("tastes", TASKS, 2) - 0.5

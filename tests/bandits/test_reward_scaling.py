@@ -16,6 +16,9 @@ from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import IdentityRepresentation
 from gfucb.models.nn.networks import default_network
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 TASKS, ACTIONS, ROUNDS = 4, 5, 14
 FIT = VariableProjection(steps=2, batch_size=16)
 LINEAR = FiniteClass([IdentityRepresentation()])

@@ -14,6 +14,9 @@ from gfucb.core.random import random_stream
 from gfucb.exploration import Linearised
 from gfucb.models import IdentityRepresentation
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 NAN, INF = math.nan, math.inf
 QUICK = VariableProjection(steps=2)
 

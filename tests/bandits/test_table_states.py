@@ -20,7 +20,7 @@ from gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.models import DefaultNetworkClass
 
-pytestmark = pytest.mark.usefixtures("few_frequencies")
+pytestmark = [pytest.mark.usefixtures("few_frequencies"), pytest.mark.slow]
 OFFERS = {"actions": numbers_of_actions, "arms": context_and_arm, "items": items}
 
 

@@ -10,6 +10,9 @@ from gfucb.environments import tabular_lock
 from gfucb.episodic import LSVIUCB, UCBVI, EpisodicEpsilonGreedy, IndependentEpisodicAgents
 from gfucb.runs.loop import play_episode
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = tabular_lock(horizon=3, num_tasks=2, seed=1)
 
 

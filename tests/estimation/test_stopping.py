@@ -19,6 +19,9 @@ from gfucb.estimation.stopping import CHECKED_ROWS, HeldOutCheck, StoppingRule
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset, NeuralRepresentation
 from gfucb.models.nn.stacked import NetworkStack
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 QUICK = HeldOutStopping(share=0.2, first_of_task=0, fewest=10, check_every=5, patience=1 / 6)
 PENALTY = HeadPenalty(1e-2)
 DIM, FEATURES = 6, 2

@@ -16,6 +16,9 @@ from gfucb.runs.single import final_result, run_job_of
 from gfucb.runs.store import RunDirectory, RunLockedError, saved_rows
 from gfucb.runs.work import ComputedRows
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = ImageBanditConfig(num_tasks=3, num_actions=4)
 QUICK = RunConfig(ENVIRONMENT, BanditAgentConfig(fit_steps=3), num_rounds=12, seed=3)
 AGENTS = ["gfucb", "multitask-eps-greedy", "independent-eps-greedy", "linucb", "uniform"]

@@ -21,6 +21,9 @@ from gfucb.theory.linear_regions import linear_regions
 from gfucb.theory.linear_values import LinearValueClass
 from gfucb.theory.small_mdp import MDPStage
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 HALVES = np.full((2, 2, 2), 0.5)
 REWARDS = np.zeros((2, 2))
 

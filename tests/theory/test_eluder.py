@@ -24,6 +24,9 @@ from gfucb.theory.subset_search import (
     squared_differences,
 )
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 
 def random_table(seed: int, num_functions: int, num_inputs: int) -> np.ndarray:
     generator = random_stream(seed, "class")
