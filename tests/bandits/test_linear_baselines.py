@@ -8,7 +8,7 @@ import torch
 
 import gfucb
 from gfucb.bandits.linear_baselines import LinearUCB
-from gfucb.bandits.linear_features import FourierInputs, InputFeatures, ItemFeatures
+from gfucb.bandits.linear_features import FourierInputs, InputFeatures, OneHotItems
 from gfucb.bandits.matrix_factorisation import MatrixFactorisation
 from gfucb.bandits.pooled_tasks import PooledTasks
 from gfucb.checks import check_bandit_agent
@@ -194,7 +194,7 @@ def test_refits_reach_a_stationary_point_that_completes_the_matrix():
 def test_catalogue_agents_restore_and_refuse_what_is_no_item():
     makes = [
         lambda: MatrixFactorisation(4, 9, alpha=0.1, seed=3),
-        lambda: LinearUCB(4, sharing="hierarchical", features=ItemFeatures(9)),
+        lambda: LinearUCB(4, sharing="hierarchical", features=OneHotItems(9)),
     ]
     for make in makes:
         agent, restored = make(), make()

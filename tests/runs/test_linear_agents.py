@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gfucb.bandits import LinearUCB
-from gfucb.bandits.linear_features import FourierInputs, ItemFeatures
+from gfucb.bandits.linear_features import FourierInputs, OneHotItems
 from gfucb.bandits.matrix_factorisation import MatrixFactorisation
 from gfucb.checks import check_bandit_agent
 from gfucb.core.errors import InvalidInputError
@@ -48,7 +48,7 @@ def test_disjoint_arms_play_where_arms_are_stated(name):
 def test_item_numbers_are_one_hot_and_factorised():
     environment = Catalogue()
     linear = make_agent(LinearAgentConfig("linear-shared"), environment, 0)
-    assert linear.features == ItemFeatures(6)
+    assert linear.features == OneHotItems(6)
     factors = make_agent(FactorisationConfig(alpha=0.1, rank=2), environment, 0)
     assert isinstance(factors, MatrixFactorisation) and factors.alpha == pytest.approx(0.2)
     for agent in (linear, factors):

@@ -19,7 +19,7 @@ from benchmarks.suite.problems.tables import JesterUsers
 from benchmarks.suite.problems.variants import Outlier, WheelAfterWheels
 
 from gfucb.bandits import LinearUCB, Uniform
-from gfucb.bandits.linear_features import ItemFeatures
+from gfucb.bandits.linear_features import OneHotItems
 from gfucb.runs.store import RunDirectory
 
 
@@ -123,7 +123,7 @@ def test_without_runs_the_table_says_so(tmp_path):
 def test_an_interrupted_run_continues_with_the_same_rows(data_dir, tmp_path):
     def work(directory: Path) -> ProblemRun:
         environment = JesterUsers(data_dir, num_tasks=5, seed=1)
-        agent = LinearUCB(5, sharing="hierarchical", features=ItemFeatures(100))
+        agent = LinearUCB(5, sharing="hierarchical", features=OneHotItems(100))
         return ProblemRun(agent, environment, 12, reports_stuck=True, directory=directory)
 
     whole = RunDirectory(tmp_path / "whole", {})

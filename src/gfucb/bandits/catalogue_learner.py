@@ -21,11 +21,11 @@ from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.item_features import ItemEmbeddings, positions_of
 from gfucb.models.posterior_state import checked_floats
 
-# The prior is estimated again when the data has grown by this factor: on Jester it had less regret
-# than 1.25, by 1 to 2%.
+# The prior is estimated again when the data has grown by this factor: on Jester regret was 0.3 to
+# 2% less than with 1.25.
 CATALOGUE_GROWTH = 1.1
-# Intervals of this many posterior standard deviations: on Jester 0.3 to 0.6 had less regret
-# than 0 and than 1.
+# Intervals of this many posterior standard deviations. On Jester (300 users, five tuning seeds) the
+# regret of a decision was 0.2123 with 0, 0.2115 with 0.3, 0.2127 with 0.6 and 0.2144 with 1.
 DEVIATIONS = 0.5
 # At most this many numbers in the covariance matrices of all tasks.
 LARGEST_COVARIANCES = 20_000_000

@@ -67,7 +67,7 @@ class FourierInputs:
 
 
 @dataclass(frozen=True)
-class ItemFeatures:
+class OneHotItems:
     """The one-hot vector of an item number 0 .. num_items - 1, and a constant 1.
 
     With hierarchical weights the constant is how generous a task is in general.

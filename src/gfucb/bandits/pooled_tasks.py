@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gfucb.bandits.baselines import AGENT_METHODS
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import nested_settings
 from gfucb.core.protocols import BanditAgent
@@ -18,8 +19,6 @@ from gfucb.core.validation.bandits import (
     validate_samples,
 )
 from gfucb.core.validation.settings import validate_count, validate_methods
-
-AGENT_METHODS = ("decide", "observe", "diagnostics", "state", "load_state", "settings")
 
 
 class PooledTasks:

@@ -17,8 +17,8 @@ from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.multihead import MultiheadFunction
 
-# An action is tried at least this times log(1 + number of samples) times; otherwise its variance
-# is that of the exploration times the factor: four times the range of the rewards.
+# An action that was tried fewer than UNTRIED_RATE * log(1 + number of samples) times has the
+# exploration variance times UNTRIED_FACTOR: a standard deviation of several reward ranges.
 UNTRIED_RATE = 0.5
 UNTRIED_FACTOR = 256.0
 

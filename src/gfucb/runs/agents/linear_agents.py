@@ -10,7 +10,7 @@ from gfucb.bandits.linear_features import (
     FeatureMap,
     FourierInputs,
     InputFeatures,
-    ItemFeatures,
+    OneHotItems,
 )
 from gfucb.bandits.matrix_factorisation import MatrixFactorisation
 from gfucb.bandits.pooled_tasks import PooledTasks
@@ -106,7 +106,7 @@ def _features(
 ) -> FeatureMap:
     items = getattr(environment, "num_items", None)
     if items is not None:
-        return ItemFeatures(int(items))
+        return OneHotItems(int(items))
     if fourier:
         return FourierInputs(config.num_features, config.length, seed)
     return InputFeatures()
