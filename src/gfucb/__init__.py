@@ -20,6 +20,7 @@ from gfucb.bandits import (
     multitask_greedy,
 )
 from gfucb.core.checkpoint import restore, save
+from gfucb.core.discrete_actions import with_actions
 from gfucb.core.errors import GFUCBError, InvalidInputError
 from gfucb.core.records import Decision
 from gfucb.episodic import EpisodicGFUCB
@@ -41,6 +42,8 @@ __all__ = [  # noqa: RUF022 - grouped by audience
     "linucb",
     "multitask_greedy",
     "Decision",
+    # To pass a context with discrete actions; `gfucb.tables` encodes whole tables.
+    "with_actions",
     # To run many replicas on one device.
     "BatchedAgents",
     # To choose the components of an agent: representations, fit, radius, action selector.

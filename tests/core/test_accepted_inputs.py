@@ -1,6 +1,7 @@
 """Arguments of many kinds that are accepted, and what callers do with their tensors later."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -28,6 +29,44 @@ def test_numpy_counts_views_and_scalars_are_accepted():
     agent.observe(decision[1], 0.5)
     agent.observe(decision[0], np.float32(0.25))
     assert agent.state()["data.targets"].tolist() == [0.5, 0.25]
+
+
+def test_booleans_are_inputs_of_zeros_and_ones():
+    given = candidates(0) > 0.5
+    agent, plain = GFUCB(3), GFUCB(3)
+    for kind in (given, given.numpy(), given.tolist()):
+        agent.observe(agent.decide(kind), [0.1, 0.5, 0.9])
+        plain.observe(plain.decide(given.float()), [0.1, 0.5, 0.9])
+    assert torch.equal(agent.state()["data.inputs"], plain.state()["data.inputs"])
+    assert torch.equal(agent.decide(given).inputs, plain.decide(given.float()).inputs)
+    agent.learn([0, 1], given[0, :2], [0.3, 0.4])
+    agent.decide_from(given[0])
+
+
+def test_a_data_frame_of_numbers_and_booleans_is_a_catalogue():
+    frame = pd.DataFrame({"price": [1.5, 2.0], "new": [True, False]})
+    decision = gfucb.GFUCB(2).decide_from(frame, available=[[True, False], [False, True]])
+    assert decision.inputs.tolist() == [[1.5, 1.0], [2.0, 0.0]]
+
+
+def test_discrete_actions_follow_the_context():
+    context = pd.DataFrame({"size": [1, 2, 3], "new": [True, False, True]})
+    found = gfucb.with_actions(context, 2)
+    assert found[1].tolist() == [[2.0, 0.0, 1.0, 0.0], [2.0, 0.0, 0.0, 1.0]]
+    assert gfucb.with_actions(torch.rand(2, 3, dtype=torch.float16), 4).dtype == torch.float16
+
+
+@pytest.mark.parametrize(
+    ("context", "num_actions", "message"),
+    [
+        (torch.rand(3), 2, r"\[row, column\], got \[3\]; pass context\[None\]"),
+        (torch.rand(3, 2), 0, "num_actions"),
+        (pd.DataFrame({"city": ["Rome"]}), 2, "'Rome'.* column 'city'.* gfucb.tables"),
+    ],
+)
+def test_contexts_that_cannot_be_combined_with_actions_are_refused(context, num_actions, message):
+    with pytest.raises(gfucb.InvalidInputError, match=message):
+        gfucb.with_actions(context, num_actions)
 
 
 def test_numpy_numbers_are_accepted_as_settings():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch import nn
 
 import gfucb
@@ -60,15 +61,24 @@ def nested() -> torch.Tensor:
         ({"candidates": torch.rand(3, 4, 6)}, r"shape \[5\].*\[6\]"),
         ({"candidates": torch.rand(3, 4, 5, dtype=torch.complex64)}, "real numbers"),
         ({"candidates": torch.ones(3, 4, 5, dtype=torch.uint8)}, "uint8"),
-        ({"candidates": torch.ones(3, 4, 5, dtype=torch.bool)}, "real numbers"),
         ({"candidates": candidates(1).to_sparse()}, r"layout torch.sparse_coo; call .to_dense\(\)"),
         ({"candidates": nested}, "nested"),
         ({"candidates": torch.empty(3, 4, 5, device="meta")}, "meta"),
-        ({"candidates": [[["a"]]]}, "numbers, got text; encode"),
-        ({"candidates": np.array([[["a", 1.0]]], dtype=object)}, "got text; encode"),
-        ({"candidates": pd.DataFrame({"city": ["Rome", "Oslo"], "size": [1, 2]})}, "got text"),
+        ({"candidates": [[["a"]]]}, r"numbers, got text \('a'\); encode"),
+        ({"candidates": np.array([[["a", 1.0]]], dtype=object)}, r"got text \('a'\); encode"),
+        (
+            {"candidates": pd.DataFrame({"size": [1, 2], "city": ["Rome", "Oslo"]})},
+            r"got text \('Rome'\) in the column 'city'; .* gfucb.tables",
+        ),
+        (
+            {"candidates": pd.DataFrame({"day": pd.to_datetime(["2026-01-01"]), "size": [1]})},
+            "got dates in the column 'day'",
+        ),
+        ({"candidates": pd.DataFrame({"size": [1.5, 2.0, 3.0]})}, "data frame.*with_actions"),
+        ({"candidates": [[[0.5, None]]]}, "missing values"),
+        ({"candidates": csr_matrix(np.eye(3))}, r"sparse matrix; pass its .toarray\(\)"),
         ({"candidates": np.array([[["2020-01-01"]]], dtype="datetime64[D]")}, "got dates"),
-        ({"candidates": None}, "got objects of type NoneType; convert"),
+        ({"candidates": None}, "got missing values"),
         ({"candidates": np.ma.masked_less(np.ones((3, 4, 5)), 2)}, "masked array"),
         ({"candidates": candidates(1).to(torch.float8_e4m3fn)}, "float8"),
         ({"candidates": [[[1.0], [2.0]], [[1.0]]]}, "numbers"),
@@ -283,7 +293,7 @@ def test_features_that_are_not_numbers_are_named():
         GFUCB(3, Diverged()).decide(candidates(0))
 
 
-@pytest.mark.parametrize("dtype", [torch.uint16, torch.bool, torch.complex64])
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.complex64])
 def test_number_types_without_a_meaning_are_named(dtype):
     with pytest.raises(InvalidInputError, match=str(dtype)):
         GFUCB(3).decide(torch.ones(3, 4, 5).to(dtype))

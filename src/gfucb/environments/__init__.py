@@ -1,9 +1,10 @@
 """Environments: bandits and episodic MDPs whose rounds and episodes derive from (seed, index)."""
 
+from gfucb.core.discrete_actions import with_actions
 from gfucb.environments.image_bandit import ImageBandit
 from gfucb.environments.images import LabelledImages, fetch_mnist, load_digits, load_mnist
 from gfucb.environments.linear_mdp import LinearMDPs, linear_mdps
-from gfucb.environments.locks import rich_lock, tabular_lock, with_actions
+from gfucb.environments.locks import rich_lock, tabular_lock
 from gfucb.environments.synthetic_bandit import SyntheticBandit, finite_bandit, linear_bandit
 from gfucb.environments.tabular_episode import TabularEpisode
 from gfucb.environments.tabular_mdp import TabularMDPs, tabular_mdps

@@ -14,11 +14,11 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from gfucb.core.discrete_actions import with_actions
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import Outcome
 from gfucb.core.validation.settings import validate_count, validate_seed
-from gfucb.environments.locks import with_actions
 from gfucb.environments.table_validation import require_actions
 from gfucb.environments.tabular_mdp import one_hot_inputs
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 from torch import Tensor
 
+from gfucb.core.discrete_actions import with_actions
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import (
@@ -103,14 +104,6 @@ def rich_lock(
     inputs = with_actions(observations.to(torch.float32), num_actions)
     true_features = one_hot_inputs(NUM_LATENT, num_actions)[torch.from_numpy(decoding)]
     return _environment(tables, decoding, inputs, true_features, seed)
-
-
-def with_actions(observations: Tensor, num_actions: int) -> Tensor:
-    """(observation, one-hot action) for every action: [n, x] -> [n, action, x + action]."""
-    num_states = len(observations)
-    repeated = observations[:, None].expand(-1, num_actions, -1)
-    actions = torch.eye(num_actions, dtype=observations.dtype).expand(num_states, -1, -1)
-    return torch.cat([repeated, actions], dim=-1)
 
 
 def _latent_tables(

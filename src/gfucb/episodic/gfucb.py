@@ -57,7 +57,7 @@ class EpisodicGFUCB:
     >>> agent.observe(0, decision, rewards=[0.1, 0.0], next_candidates=candidates.flip(0))
 
     An observation is given as the inputs of all its actions, [action, *input]; for observations
-    that do not depend on the action, `gfucb.environments.with_actions` appends the action.
+    that do not depend on the action, `gfucb.with_actions` appends the action.
 
     Args:
         num_tasks: M.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,13 +28,22 @@ def to_tensor(value: Any, name: str) -> Tensor:
     if isinstance(value, Tensor):
         _require_dense(value, name)
         return value.detach().clone()
+    if hasattr(value, "toarray"):
+        raise InvalidInputError(
+            f"{name} must be a tensor or array of numbers, got a sparse matrix; "
+            "pass its .toarray(), or encode your table with gfucb.tables"
+        )
     try:
         # Through numpy: torch would round the numbers of a list to single precision.
         array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+        if array.dtype.kind == "O":  # such as a data frame of floats and booleans
+            array = _plain_numbers(array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if array.dtype.kind in "USOMmV":
-        raise InvalidInputError(f"{name} must be a tensor or array of numbers, got {_found(array)}")
+        raise InvalidInputError(
+            f"{name} must be a tensor or array of numbers, got {_found(value, array)}"
+        )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(
             f"{name} must be numbers without gaps, got a masked array; fill it, or pass `available`"
@@ -42,6 +52,15 @@ def to_tensor(value: Any, name: str) -> Tensor:
         return torch.tensor(array)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
+
+
+def to_inputs(value: Any, name: str) -> Tensor:
+    """A copy of inputs as a tensor of real numbers; booleans become 0.0 and 1.0."""
+    inputs = to_tensor(value, name)
+    if inputs.dtype == torch.bool:
+        inputs = inputs.to(torch.get_default_dtype())
+    require_real(inputs, name)
+    return inputs
 
 
 def to_candidates(value: Any, name: str = "candidates") -> Tensor:
@@ -54,13 +73,13 @@ def to_candidates(value: Any, name: str = "candidates") -> Tensor:
     else:
         is_one_row = False
     if not is_one_row:
-        return to_tensor(value, name)
-    row = to_tensor(value[0], name)
+        return to_inputs(value, name)
+    row = to_inputs(value[0], name)
     return row.expand(len(value), *row.shape)
 
 
 def require_real(inputs: Tensor, name: str) -> None:
-    """Refuse types that no representation reads: booleans, complex and unsigned integers."""
+    """Refuse types that no representation reads: complex numbers and unsigned integers."""
     if inputs.dtype not in (*FLOATS, *INTEGERS):
         raise InvalidInputError(
             f"{name} must be real numbers: floats, bytes (images) or integers (item numbers), "
@@ -158,11 +177,28 @@ def _require_dense(value: Tensor, name: str) -> None:
         raise InvalidInputError(f"{name} must be a tensor of plain numbers, got a {kind} tensor")
 
 
-def _found(array: npt.NDArray[Any]) -> str:
-    """What an array holds instead of numbers, and how to make numbers of it."""
-    first = array.flat[0] if array.size else None
-    if array.dtype.kind in "US" or isinstance(first, str):
-        return "text; encode such columns as numbers first, for example with pandas.get_dummies"
+def _plain_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array of objects as numbers, if numpy finds that all of them are."""
+    found = np.array(array.tolist())
+    return found if found.dtype.kind in "biuf" and found.shape == array.shape else array
+
+
+def _found(value: Any, array: npt.NDArray[Any]) -> str:
+    """What an argument holds instead of numbers, and how to make numbers of it."""
+    where = ""
+    for name in getattr(value, "columns", ()):
+        column = np.asarray(value[name])
+        column = _plain_numbers(column) if column.dtype.kind == "O" else column
+        if column.dtype.kind not in "biuf":
+            array, where = column, f" in the column {name!r}"
+            break
+    values = array.ravel().tolist() if array.dtype.kind in "USO" else []
+    first = next((v for v in values if not isinstance(v, numbers.Real)), None)
     kinds = {"M": "dates", "m": "times", "V": "records"}
-    found = kinds.get(array.dtype.kind, f"objects of type {type(first).__name__}")
-    return f"{found}; convert them to numbers first, for example with .astype(float)"
+    if isinstance(first, str | bytes):
+        found = f"text ({first!r})"
+    elif first is None and values:
+        found = "missing values (None)"
+    else:
+        found = kinds.get(array.dtype.kind, f"objects of type {type(first).__name__}")
+    return f"{found}{where}; encode such columns as numbers with gfucb.tables"

@@ -21,6 +21,7 @@ from gfucb.core.validation.arrays import (
     require_in_range,
     require_real,
     to_candidates,
+    to_inputs,
     to_tensor,
     validate_rewards,
     validate_tasks,
@@ -51,11 +52,16 @@ def validate_action_sets(
 ) -> ActionSets:
     """Check and complete the arguments of `decide`."""
     given = to_candidates(candidates)
-    require_real(given, "candidates")
     if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(
             "candidates must have the shape [row, action, *input] with no axis empty, "
             f"got {list(given.shape)}"
+        )
+    if given.ndim == 2 and given.is_floating_point() and hasattr(candidates, "columns"):
+        raise InvalidInputError(
+            "candidates must have the shape [row, action, *input], got a data frame "
+            f"[row, column] of {given.shape[1]} columns; append the actions with "
+            "gfucb.with_actions(frame, num_actions), or describe the table by gfucb.tables.Schema"
         )
     rows, actions = given.shape[:2]
     row_tasks = validate_tasks(tasks, rows, num_tasks)
@@ -100,7 +106,7 @@ def _without_padding(candidates: Tensor, available: Tensor) -> Tensor:
 def validate_catalogue(catalogue: Any, tasks: Any, *, num_tasks: int) -> Tensor:
     """A catalogue [action, *input] as the candidates of every row, held in memory once."""
     rows = num_tasks if tasks is None else to_tensor(tasks, "tasks").numel()
-    given = to_tensor(catalogue, "catalogue")
+    given = to_inputs(catalogue, "catalogue")
     if given.ndim < 1 or 0 in given.shape:
         raise InvalidInputError(
             "catalogue must have the shape [action, *input] with no axis empty, "
@@ -209,10 +215,9 @@ def validate_samples(
 
     An empty log, with empty tasks, inputs and rewards, is valid.
     """
-    given = to_tensor(inputs, "inputs")
+    given = to_inputs(inputs, "inputs")
     if given.ndim < 1:
         raise InvalidInputError("inputs must have the shape [sample, *input], got a single number")
-    require_real(given, "inputs")
     require_in_range(given, "inputs")
     values = validate_rewards(rewards, len(given), "the inputs have")
     return validate_tasks(tasks, len(given), num_tasks), given, values
