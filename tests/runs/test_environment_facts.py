@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gfucb.bandits.gfucb import default_radius
+from gfucb.bandits.bandit_settings import default_radius
 from gfucb.core.environment_facts import noise_scale_of, representation_class_of, value_range_of
 from gfucb.core.errors import InvalidInputError
 from gfucb.environments import finite_bandit

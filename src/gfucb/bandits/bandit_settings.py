@@ -1,8 +1,14 @@
-"""Defaults and checks of the settings of GFUCB."""
+"""Defaults, checks and descriptions of the settings of GFUCB."""
 
 from __future__ import annotations
 
-from gfucb.core.protocols import Radius, SquaredRadius
+from gfucb.bandits.learner import Learner
+from gfucb.core.protocols import ActionSelector, Radius, SquaredRadius
+from gfucb.core.setting_descriptions import (
+    INITIAL_WEIGHTS,
+    describe_initial_weights,
+    describe_setting,
+)
 from gfucb.core.validation.settings import validate_component, validate_number, validate_ridge
 from gfucb.estimation.calibration import CalibratedRadius, RelativeRadius
 from gfucb.estimation.reward_scaling import AUTO, ValueRange
@@ -22,8 +28,12 @@ def default_radius(value_range: ValueRange) -> CalibratedRadius:
     return CalibratedRadius(initial_radius=INITIAL_RADIUS * (high - low))
 
 
-def validate_radius(radius: Radius | SquaredRadius) -> Radius | SquaredRadius:
-    """Refuse what is neither a `Radius` nor a function of the round."""
+def validate_radius(
+    radius: Radius | SquaredRadius | None, value_range: ValueRange
+) -> Radius | SquaredRadius:
+    """The radius, by default that of the range; refuse what is no `Radius` or function of t."""
+    if radius is None:
+        return default_radius(value_range)
     if isinstance(radius, Radius) and not isinstance(radius, type):
         return radius
     example = f"{radius:g}" if isinstance(radius, int | float) else "1.0"
@@ -38,3 +48,23 @@ def validate_penalty(ridge: float, head_norm_bound: float | None) -> HeadPenalty
             head_norm_bound, "head_norm_bound", above=0.0, is_finite=False
         )
     return HeadPenalty(validate_ridge(ridge), head_norm_bound)
+
+
+def describe_agent(
+    learner: Learner, squared_radius: Radius | SquaredRadius, action_selector: ActionSelector
+) -> dict[str, str]:
+    """Everything an agent must be built with to continue from the state of one like this."""
+    is_located = learner.scaling.is_located
+    return {
+        "representation": describe_setting(learner.representation_class),
+        "fit": describe_setting(learner.fit),
+        "squared_radius": describe_setting(squared_radius),
+        "action_selector": describe_setting(action_selector),
+        "ridge": str(learner.penalty.ridge),
+        "head_norm_bound": str(learner.penalty.norm_bound),
+        "value_range": str(learner.scaling.value_range),
+        "offset": str(learner.scaling.initial().location if is_located else None),
+        "refit_growth": str(learner.refit_growth),
+        "seed": str(learner.seed),
+        INITIAL_WEIGHTS: describe_initial_weights(learner.representation_class),
+    }

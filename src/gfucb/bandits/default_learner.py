@@ -84,6 +84,40 @@ class DefaultLearner:
         learner.learn(tasks, inputs, rewards, computed)
         self._chosen = learner
 
+    def add_tasks(self, count: int) -> None:
+        """Add tasks without data."""
+        for learner in (self.network, self.table, self.catalogue):
+            learner.add_tasks(count)
+
+    def refit(self) -> None:
+        """Fit all data again; without data nothing changes."""
+        self.chosen.refit()
+
+    def snapshot(self) -> DefaultLearner:
+        """A learner with the same state; what one of them learns does not change the other."""
+        same = DefaultLearner(
+            self.network.snapshot(), self.table.snapshot(), self.catalogue.snapshot()
+        )
+        if self._chosen is not None:
+            pairs = ((self.network, same.network), (self.table, same.table))
+            same._chosen = next((b for a, b in pairs if a is self._chosen), same.catalogue)
+        return same
+
+    @property
+    def defers_fits(self) -> bool:
+        """Whether `learn` updates heads only, and fits are made by `refit`."""
+        return self.network.defers_fits
+
+    @defers_fits.setter
+    def defers_fits(self, value: bool) -> None:
+        for learner in (self.network, self.table, self.catalogue):
+            learner.defers_fits = value
+
+    @property
+    def is_fit_due(self) -> bool:
+        """Whether all data should be fitted again."""
+        return self.chosen.is_fit_due
+
     @property
     def scale(self) -> RewardScale:
         """The scale of rewards."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor, nn
 
-from gfucb.bandits.bandit_settings import default_radius, validate_penalty, validate_radius
+from gfucb.bandits.bandit_settings import describe_agent, validate_penalty, validate_radius
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.log_learning import learn_log
@@ -19,11 +21,6 @@ from gfucb.core.protocols import (
     SquaredRadius,
 )
 from gfucb.core.records import Decision, Prediction, Row, Selection
-from gfucb.core.setting_descriptions import (
-    INITIAL_WEIGHTS,
-    describe_initial_weights,
-    describe_setting,
-)
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     gradients_allowed,
@@ -112,9 +109,7 @@ class GFUCB:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.representation_class = as_representation_class(representation)
         scaling = RewardScaling(value_range, offset)
-        self.squared_radius = validate_radius(
-            default_radius(scaling.value_range) if squared_radius is None else squared_radius
-        )
+        self.squared_radius = validate_radius(squared_radius, scaling.value_range)
         self.radius_state = initial_radius_state(self.squared_radius)
         self.action_selector = validate_action_selector(
             default_action_selector(self.representation_class)
@@ -217,14 +212,33 @@ class GFUCB:
 
     @gradients_allowed()
     def learn(self, tasks: ArrayLike, inputs: ArrayLike, rewards: ArrayLike) -> None:
-        """Learn from samples that are no decision of this agent, such as a log.
+        """Learn from samples that are no decision of this agent, such as a log; it may be empty.
 
-        Shapes: tasks [sample], inputs [sample, *input], rewards [sample]. An empty log changes
-        nothing.
+        Shapes: tasks [sample], inputs [sample, *input], rewards [sample].
         """
         samples = validate_samples(tasks, inputs, rewards, num_tasks=self.num_tasks)
         learn_log(self.learner, *samples)
         self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
+
+    def add_tasks(self, count: int = 1) -> None:
+        """Add tasks, with the next numbers. They start from the prior that all tasks have learned.
+
+        The agent then restores like one that was built with the larger `num_tasks`.
+        """
+        self.learner.add_tasks(validate_count(count, "count"))
+        self.num_tasks = self.network_learner.num_tasks
+
+    def refit(self) -> None:
+        """Fit all data now, whether or not a fit is due; without data nothing changes."""
+        self.learner.refit()
+        self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
+
+    def snapshot(self) -> GFUCB:
+        """An agent with the same state; what one of them learns does not change the other."""
+        same = copy.copy(self)
+        same.learner = own = self.learner.snapshot()
+        same.network_learner = own if isinstance(own, Learner) else own.network
+        return same
 
     def confidence_set(
         self,
@@ -317,21 +331,7 @@ class GFUCB:
 
     def settings(self) -> dict[str, str]:
         """Everything an agent must be built with to continue from this one's state."""
-        learner = self.network_learner
-        is_located = learner.scaling.is_located
-        return {
-            "representation": describe_setting(self.representation_class),
-            "fit": describe_setting(learner.fit),
-            "squared_radius": describe_setting(self.squared_radius),
-            "action_selector": describe_setting(self.action_selector),
-            "ridge": str(learner.penalty.ridge),
-            "head_norm_bound": str(learner.penalty.norm_bound),
-            "value_range": str(learner.scaling.value_range),
-            "offset": str(learner.scaling.initial().location if is_located else None),
-            "refit_growth": str(learner.refit_growth),
-            "seed": str(learner.seed),
-            INITIAL_WEIGHTS: describe_initial_weights(self.representation_class),
-        }
+        return describe_agent(self.network_learner, self.squared_radius, self.action_selector)
 
     def state(self) -> dict[str, Tensor]:
         """All that was learned, as named tensors."""

@@ -7,11 +7,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gfucb.bandits.learner_inputs import empty_data, require_alike, usable_device
+from gfucb.bandits.learner_base import LearnerBase
+from gfucb.bandits.learner_inputs import empty_data, features_by, require_alike
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
 from gfucb.bandits.scaled_fit import fit_scaled, heads_for
 from gfucb.bandits.state_validation import (
     REPRESENTATION_PREFIX,
+    require_shape,
     validate_learner_state,
     validate_restored_fit,
 )
@@ -41,7 +43,7 @@ from gfucb.models.copy_on_write import CopyOnWriteRows
 TANGENTS_PREFIX = "tangents."
 
 
-class Learner:
+class Learner(LearnerBase):
     """Keeps a least-squares fit of all tasks up to date, at a bounded cost per reward.
 
     The representation is refitted when the data has grown by `refit_growth` since the last fit
@@ -77,31 +79,28 @@ class Learner:
     ) -> None:
         if not refit_growth >= 1:
             raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
-        self.num_tasks = num_tasks
+        super().__init__(num_tasks, scaling, refit_growth, seed, device)
         self.representation_class = representation_class
         self.fit = fit
         self.penalty = penalty
-        self.scaling = scaling
         self.scale = scaling.initial()
-        self.refit_growth = refit_growth
-        self.seed = seed
-        self.device = usable_device(device)
         self.weight_statistics = weight_statistics
         self.reward_perturbation = reward_perturbation
-        self.num_fits = 0
-        self._samples_at_fit = 0
         self._error_monitor = PredictionErrorMonitor()
-        self._data: MultitaskDataset | None = None
         self._center: MultiheadFunction | None = None
         self._statistics: HeadStatistics | None = None
         self.tangents: WeightStatistics | None = None
         self._has_outliers = False
-        self._has_warned = False
 
-    @property
-    def num_samples(self) -> int:
-        """How many rewards the learner has seen."""
-        return 0 if self._data is None else len(self._data)
+    def add_tasks(self, count: int) -> None:
+        """Add tasks without data. Their heads are zero: their values are the offset."""
+        self.num_tasks += count
+        if self._data is None or self._center is None or self._statistics is None:
+            return
+        data, statistics = self._data.with_tasks(count), self._statistics.with_tasks(count)
+        heads = torch.cat([self._center.heads, statistics.moments[-count:]])  # zero
+        tangents = None if self.tangents is None else self.tangents.with_tasks(count)
+        self._store(self._center.with_heads(heads), data, statistics, tangents)
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
@@ -153,15 +152,16 @@ class Learner:
                 center = self._located(center)
             # Paper: least squares again in every round. Refitting phi at a growth of 30% gave
             # the same regret at a small part of the cost; heads still follow every reward.
-            known = _features_by(center, computed)
+            known = features_by(center, computed)
             features = features_of(center.representation, inputs) if known is None else known
             clipped = self.scale.clip(rewards)
             errors = clipped - center.values_of_features(features, tasks)
             monitor = self._error_monitor.plus(errors)
             targets = self._targets_of(clipped, size_before) - center.offset
             statistics, rewarded = statistics.after(features, tasks, targets)
-            is_due = len(data) >= self.refit_growth * self._samples_at_fit
-            if is_due or monitor.should_refit(len(data), self._samples_at_fit, self.refit_growth):
+            is_due = self._has_grown(len(data))
+            is_early = monitor.should_refit(len(data), self._samples_at_fit, self.refit_growth)
+            if (is_due or is_early) and not self.defers_fits:
                 if not is_rescaled and not was_clipped:  # statistics of the data as they are
                     center = center.with_statistics(statistics, data)
                 self._refit(center, data)
@@ -187,6 +187,17 @@ class Learner:
         if not self._has_warned:
             limits = self.scale.limits if self._has_outliers else None
             self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
+
+    def refit(self) -> None:
+        """Fit all data again; without data nothing changes."""
+        if self._data is not None and self._center is not None:
+            self._refit(self._center, self._data)
+            self._error_monitor = self._error_monitor.after_fit()
+            self._samples_at_fit = len(self._data)
+
+    def _is_outdated(self) -> bool:
+        at_fit = self._samples_at_fit
+        return self._error_monitor.should_refit(self.num_samples, at_fit, self.refit_growth)
 
     def _update_scale(self, data: MultitaskDataset, size_before: int) -> bool:
         """Update the scale with the samples after `size_before`; whether old targets change."""
@@ -316,14 +327,9 @@ class Learner:
             CopyOnWriteRows(state["statistics.grams"]), state["statistics.moments"]
         )
         statistics.factors(self.penalty.ridge)  # raises if a Gram matrix has none
-        heads = state["heads"]
-        if heads.shape != center.heads.shape:
-            raise InvalidInputError(
-                f"the saved heads have shape {list(heads.shape)}, "
-                f"this agent's have {list(center.heads.shape)}"
-            )
+        require_shape(state["heads"], center.heads)
         value_range = self.scaling.reported_range(scale)
-        restored = MultiheadFunction(representation, heads, scale.location, value_range)
+        restored = MultiheadFunction(representation, state["heads"], scale.location, value_range)
         has_noise = self.reward_perturbation > 0
         clipped = data.with_targets(scale.clip(rewards))
         validate_restored_fit(restored, clipped, statistics, self.penalty, has_noise=has_noise)
@@ -341,10 +347,3 @@ class Learner:
         self._error_monitor = monitor
         self.scale, self._has_outliers = scale, bool(scale.is_outside(rewards).any())
         self._store(restored, data, statistics, tangents)
-
-
-def _features_by(center: MultiheadFunction, computed: ChosenFeatures | None) -> Tensor | None:
-    """The computed features, if they are those of the center's representation."""
-    if computed is None or computed.representation is not center.representation:
-        return None
-    return computed.values if computed.values.shape[1] == center.heads.shape[1] else None

@@ -1,4 +1,4 @@
-"""Devices and inputs of a learner: which can be used, and how they are stored."""
+"""Devices, inputs and features of a learner: which can be used, and how they are stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.models import MultitaskDataset
+from gfucb.core.records import ChosenFeatures
+from gfucb.models import MultiheadFunction, MultitaskDataset
 
 
 def usable_device(device: torch.device | str) -> torch.device:
@@ -41,3 +42,10 @@ def require_alike(inputs: Tensor, data: MultitaskDataset) -> None:
             f"this agent has learned from {stored.dtype} inputs, got {inputs.dtype}; "
             "bytes are read as images in [0, 1], so the two do not mean the same"
         )
+
+
+def features_by(center: MultiheadFunction, computed: ChosenFeatures | None) -> Tensor | None:
+    """The computed features, if they are those of the center's representation."""
+    if computed is None or computed.representation is not center.representation:
+        return None
+    return computed.values if computed.values.shape[1] == center.heads.shape[1] else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gfucb.bandits.learner_base import LearnerBase
 from gfucb.bandits.learner_inputs import empty_data, require_alike
 from gfucb.bandits.state_validation import validate_data
 from gfucb.core.errors import InvalidInputError
@@ -25,7 +26,7 @@ from gfucb.models.posterior_state import posterior_state, restored_posterior
 NAMES = ("counters", "data.inputs", "data.tasks", "data.targets")
 
 
-class PosteriorLearner(ABC):
+class PosteriorLearner(LearnerBase):
     """Keeps a `PosteriorFit` up to date; it has the members of `Learner`.
 
     All data is fitted again when it has grown by `refit_growth`, or when a reward leaves the
@@ -44,17 +45,9 @@ class PosteriorLearner(ABC):
         seed: int,
         device: torch.device | str,
     ) -> None:
-        self.num_tasks = num_tasks
-        self.scaling = scaling
-        self.refit_growth = refit_growth
-        self.seed = seed
-        self.device = torch.device(device)
-        self.num_fits = 0
+        super().__init__(num_tasks, scaling, refit_growth, seed, device)
         self.scale = RewardScale()
-        self._samples_at_fit = 0
-        self._data: MultitaskDataset | None = None
         self._fit: PosteriorFit | None = None
-        self._has_warned = False
 
     @abstractmethod
     def prior_fit(self, inputs: Tensor, candidates: Tensor | None) -> PosteriorFit:
@@ -81,15 +74,27 @@ class PosteriorLearner(ABC):
         """The fit with the features of a state, checked; its inputs are [sample, *input]."""
 
     @property
-    def num_samples(self) -> int:
-        """How many rewards the learner has seen."""
-        return 0 if self._data is None else len(self._data)
-
-    @property
     def reward_range(self) -> float | None:
         """The width of the known range of rewards."""
         known = self.scaling.stated_range
         return None if known is None else known[1] - known[0]
+
+    def add_tasks(self, count: int) -> None:
+        """Add tasks without data. Their heads start from the prior that all tasks have learned."""
+        self.num_tasks += count
+        if self._data is not None and self._fit is not None:
+            self._data = self._data.with_tasks(count)
+            posterior = self._fit.posterior.with_tasks(count)
+            self._fit = replace(self._fit, posterior=posterior)
+
+    def _is_outdated(self) -> bool:
+        assert self._data is not None  # `is_fit_due` asks learners with data only
+        return self.scale.is_outdated_by(self._data.targets[self._samples_at_fit :])
+
+    def refit(self) -> None:
+        """Fit all data again; without data nothing changes."""
+        if self._data is not None:
+            self._refit(self._data, None)
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
@@ -127,8 +132,8 @@ class PosteriorLearner(ABC):
         size_before = len(data)
         data.append(tasks, inputs, rewards)
         try:
-            is_due = len(data) >= self.refit_growth * self._samples_at_fit
-            if self._fit is None or is_due or self.scale.is_outdated_by(rewards):
+            is_due = self._has_grown(len(data)) or self.scale.is_outdated_by(rewards)
+            if self._fit is None or (is_due and not self.defers_fits):
                 self._refit(data, computed)
             else:
                 features = self._features(self._fit, inputs, computed)

@@ -97,6 +97,15 @@ def validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
     return len(inputs)
 
 
+def require_shape(heads: Tensor, expected: Tensor) -> None:
+    """Refuse saved heads [task, feature] of another shape than those of the agent."""
+    if heads.shape != expected.shape:
+        raise InvalidInputError(
+            f"the saved heads have shape {list(heads.shape)}, "
+            f"this agent's have {list(expected.shape)}"
+        )
+
+
 def validate_restored_fit(
     center: MultiheadFunction,
     data: MultitaskDataset,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 from typing import ClassVar
 
 import torch
@@ -24,6 +24,7 @@ from gfucb.models.table_features import (
     TableColumns,
     TableFeatures,
     TableScales,
+    explored_scale,
     largest_size,
 )
 from gfucb.models.table_layout import TableLayout
@@ -61,8 +62,14 @@ class TableLearner(PosteriorLearner):
         """Standardise again, and search scales from those of the fit before."""
         inputs = data.inputs.flatten(1).to(torch.float64)
         if before is not None and isinstance(before.features, TableFeatures):
-            columns = before.features.columns.standardised_by(inputs)
+            columns = before.features.columns
+            if columns.explored == explored_scale(self.num_tasks):
+                columns = columns.standardised_by(inputs)
+            else:  # tasks were added since the columns were chosen
+                columns = self._columns(self._affordable(columns.layout), inputs)
             scales = before.features.scales
+            if scales.mean_ratio == 0:  # of a single task
+                scales = replace(scales, mean_ratio=TableScales().mean_ratio)
         else:
             columns, scales = self._first_columns(inputs, computed), TableScales()
         return fit_table(
@@ -144,10 +151,12 @@ class TableLearner(PosteriorLearner):
     def _restored_scales(self, state: Mapping[str, Tensor]) -> TableScales:
         """The saved scales; those that no search can find are refused."""
         names = [field.name for field in fields(TableScales)]
+        # Tasks that were added since the last fit did not count in it.
+        is_of_one_task = float(state["table.explored"]) == explored_scale(1)
         scales = TableScales(*checked_floats(state, "table.scales", (len(names),)).tolist())
         for name in names:
             low, high = LIMITS[name]
-            if name == "mean_ratio" and self.num_tasks == 1:
+            if name == "mean_ratio" and is_of_one_task:
                 low = high = 0.0
             if not low <= getattr(scales, name) <= high:
                 raise InvalidInputError(

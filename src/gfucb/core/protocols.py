@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     )
     from gfucb.models.nn.stacked import NetworkStack
 
-
 Device = torch.device | str
 
 
@@ -151,6 +150,9 @@ class WeightStatistics(Protocol):
     def plus(self, other: Self) -> Self:
         """Return the statistics of both data sets together."""
 
+    def with_tasks(self, count: int) -> Self:
+        """Return the same statistics with `count` more tasks, which have no data."""
+
     def tensors(self) -> dict[str, Tensor]:
         """Return the statistics as named tensors, for saving."""
 
@@ -211,10 +213,9 @@ class BatchedActionSelector(ActionSelector, Protocol):
     def select_batched(
         self, means: Tensor, squared_widths: Tensor, squared_radii: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return actions and bonuses, [replica, row] each.
+        """Return actions and bonuses [replica, row], from [replica, row, action] and [replica].
 
-        Shapes: means and squared widths (for squared radius 1) [replica, row, action], squared
-        radii [replica]. Unavailable actions have a mean of minus infinity.
+        Widths are for squared radius 1. Unavailable actions have a mean of minus infinity.
         """
 
 

@@ -52,3 +52,7 @@ class CopyOnWriteRows:
         updates = {task: row.clone() for task, row in zip(tasks.tolist(), rows, strict=True)}
         after = CopyOnWriteRows(self.base, {**self.changed, **updates})
         return after if 2 * len(after.changed) <= len(self) else CopyOnWriteRows(after.whole)
+
+    def extended(self, rows: Tensor) -> CopyOnWriteRows:
+        """The same with rows [n, ...] for n more tasks at the end."""
+        return CopyOnWriteRows(torch.cat([self.whole, rows]))

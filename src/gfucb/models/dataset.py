@@ -103,6 +103,13 @@ class MultitaskDataset:
         same._targets = targets
         return same
 
+    def with_tasks(self, count: int) -> MultitaskDataset:
+        """The samples so far with `count` more tasks, which have no samples, as a value."""
+        same = self.snapshot()
+        same.num_tasks += count
+        same._counts = torch.cat([self._counts, self._counts.new_zeros(count)])
+        return same
+
     def with_auxiliary_targets(self, auxiliary_targets: Tensor) -> MultitaskDataset:
         """The samples so far with auxiliary targets [sample, target], as a value.
 

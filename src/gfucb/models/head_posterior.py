@@ -117,6 +117,19 @@ class HeadPosterior:
         is_untried = self.tries < fewest
         return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
 
+    def with_tasks(self, count: int) -> HeadPosterior:
+        """The same with `count` more tasks, which have no data: their heads have the prior mean."""
+        moments = self.moments.new_zeros(count, self.feature_dim)
+        identities = _identities(count, self.feature_dim, moments)
+        linear = _identities(count, self.exploration.base.shape[-1], moments)
+        return replace(
+            self,
+            covariances=self.covariances.extended(identities),
+            moments=torch.cat([self.moments, moments]),
+            exploration=self.exploration.extended(linear),
+            known_heads=torch.cat([self.heads, self._heads_from(identities, moments)]),
+        )
+
     def with_mean(self, mean: Tensor, *, squared_radius: float) -> HeadPosterior:
         """The same with another prior mean [feature], which is known, and another radius."""
         return replace(self, mean=mean, squared_radius=squared_radius, known_heads=None)

@@ -82,6 +82,12 @@ class HeadStatistics:
         moments = torch.zeros(num_tasks, feature_dim, dtype=torch.float64, device=device)
         return cls(CopyOnWriteRows(moments.new_zeros(num_tasks, feature_dim, feature_dim)), moments)
 
+    def with_tasks(self, count: int) -> HeadStatistics:
+        """The same with `count` more tasks, which have no data."""
+        none = HeadStatistics.empty(count, self.moments.shape[1], self.moments.device)
+        moments = torch.cat([self.moments, none.moments])
+        return HeadStatistics(self.matrices.extended(none.grams), moments)
+
     def plus(self, other: HeadStatistics) -> HeadStatistics:
         """Statistics of both data sets together, the sum."""
         return HeadStatistics(

@@ -84,7 +84,7 @@ class TableColumns:
         draws = torch.randn(count, columns, generator=generator, dtype=torch.float64)
         empty = context.new_zeros(context.shape[1])
         explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
-        explored = 1 + SINGLE_TASK_EXPLORATION / num_tasks
+        explored = explored_scale(num_tasks)
         frequencies = draws.to(inputs.device)
         plain = cls(layout, empty, empty + 1, projection, frequencies, explored, explores_columns)
         return plain.standardised_by(inputs)
@@ -176,6 +176,11 @@ class TableFeatures:
         plain = self.columns.features(inputs, self.scales.length)
         scaled = plain * self.columns.scales(self.scales)
         return torch.cat([scaled, self.columns.linear_features(inputs)], dim=1)
+
+
+def explored_scale(num_tasks: int) -> float:
+    """The squared scale of the linear features of so many tasks."""
+    return 1 + SINGLE_TASK_EXPLORATION / num_tasks
 
 
 def largest_size(num_tasks: int) -> int:

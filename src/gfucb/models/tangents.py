@@ -157,6 +157,11 @@ class TangentStatistics:
         zeros = torch.zeros_like(self.shared), torch.zeros_like(self.couplings)
         return TangentStatistics(self.sketch, *zeros)
 
+    def with_tasks(self, count: int) -> TangentStatistics:
+        """The same with `count` more tasks, which have no data."""
+        more = self.couplings.new_zeros(count, *self.couplings.shape[1:])
+        return TangentStatistics(self.sketch, self.shared, torch.cat([self.couplings, more]))
+
     def plus(self, other: TangentStatistics) -> TangentStatistics:
         """Statistics of both data sets together, the sum."""
         return TangentStatistics(
