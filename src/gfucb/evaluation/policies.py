@@ -1,0 +1,154 @@
+"""Policies that can be evaluated on a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import BanditAgent
+from gfucb.core.validation.settings import validate_count, validate_methods
+from gfucb.evaluation.logged_decisions import LoggedDecisions
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyOnLog:
+    """What a policy does in the rows of a log.
+
+    Attributes:
+        action_probabilities: of all actions, [row, action]. The logged policy has one-hot chosen
+            actions where its other probabilities are unknown: a sample of its actions.
+        weights: importance weights, the probability of the chosen action under the policy divided
+            by that under which it was logged, [row].
+    """
+
+    action_probabilities: Tensor
+    weights: Tensor
+
+
+class Policy(Protocol):
+    """Probabilities of actions, given what was offered."""
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """Return what the policy does in each row; it must not depend on actions or rewards."""
+
+
+@dataclass(frozen=True)
+class UniformPolicy:
+    """All available actions with the same probability."""
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """See `Policy.on`."""
+        offered = log.available.double()
+        return policy_on_log(log, offered / offered.sum(1, keepdim=True))
+
+
+@dataclass(frozen=True)
+class FixedActionPolicy:
+    """Always the same action; a log in which some row does not offer it is refused."""
+
+    action: int
+
+    def __post_init__(self) -> None:
+        validate_count(self.action, "action", at_least=0)
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """See `Policy.on`."""
+        if self.action >= log.num_actions:
+            raise InvalidInputError(
+                f"the log has actions 0 to {log.num_actions - 1}, got the fixed action "
+                f"{self.action}"
+            )
+        actions = torch.full((len(log), 1), self.action)
+        return policy_on_log(log, _one_hot(log, actions))
+
+
+@dataclass(frozen=True)
+class LoggedPolicy:
+    """The policy that made the log. All its weights are 1, and IPS is the mean reward."""
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """See `Policy.on`."""
+        distribution = log.action_probabilities
+        if distribution is None:
+            distribution = _one_hot(log, log.actions[:, None])
+        return PolicyOnLog(distribution, torch.ones(len(log), dtype=torch.float64))
+
+
+class AgentPolicy:
+    """The decisions of an agent as it is now, without further learning.
+
+    Rows are decided one at a time, as if each was a call of its own, because agents may choose the
+    actions of all rows of a call jointly. Agents that randomise are evaluated by the probabilities
+    in their decisions. An agent that learned from the same log is evaluated too favourably: train
+    it on other rows.
+    """
+
+    def __init__(self, agent: BanditAgent) -> None:
+        self.agent = validate_methods(agent, "agent", ("decide", "state", "load_state"))
+
+    def __repr__(self) -> str:
+        return f"AgentPolicy({self.agent!r})"
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """See `Policy.on`."""
+        if log.num_tasks > self.agent.num_tasks:
+            raise InvalidInputError(
+                f"the log has tasks 0 to {log.num_tasks - 1}, the agent {self.agent.num_tasks} "
+                "tasks"
+            )
+        rows = [self._decide(log, row) for row in torch.arange(len(log)).split(1)]
+        return policy_on_log(log, torch.cat(rows))
+
+    def _decide(self, log: LoggedDecisions, row: Tensor) -> Tensor:
+        """Probabilities [1, action] in one row [1]."""
+        decision = self.agent.decide(log.candidates[row], log.tasks[row], log.available[row])
+        actions = decision.actions.cpu()[:, None]
+        return torch.zeros(1, log.num_actions, dtype=torch.float64).scatter(1, actions, 1.0)
+
+
+@dataclass(frozen=True)
+class FunctionPolicy:
+    """A function from a log to probabilities [row, action] of all actions."""
+
+    function: Callable[[LoggedDecisions], Any]
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """See `Policy.on`."""
+        return policy_on_log(log, self.function(log))
+
+
+def as_policy(policy: Any) -> Policy:
+    """A policy, an agent, a function from a log to probabilities, or the probabilities."""
+    if isinstance(policy, type):
+        raise InvalidInputError(
+            f"policy must be an instance, got the class {policy.__name__}; pass {policy.__name__}()"
+        )
+    if callable(getattr(policy, "on", None)):
+        return policy
+    if callable(getattr(policy, "decide", None)):
+        return AgentPolicy(policy)
+    if callable(policy):
+        return FunctionPolicy(policy)
+    if isinstance(policy, str) or policy is None:
+        raise InvalidInputError(
+            "policy must be a policy such as UniformPolicy(), an agent, a function from a log to "
+            f"probabilities, or probabilities [row, action], got {policy!r}"
+        )
+    return FunctionPolicy(lambda log: policy)
+
+
+def policy_on_log(log: LoggedDecisions, action_probabilities: Any) -> PolicyOnLog:
+    """Check the probabilities [row, action] of a policy, and compute its weights."""
+    given = log.validate_distribution(action_probabilities, "the probabilities of the policy")
+    return PolicyOnLog(given, log.of_chosen(given) / log.probabilities)
+
+
+def _one_hot(log: LoggedDecisions, actions: Tensor) -> Tensor:
+    """Probability 1 of the actions [row, 1]: [row, action]."""
+    zeros = torch.zeros(len(log), log.num_actions, dtype=torch.float64)
+    return zeros.scatter(1, actions, 1.0)
