@@ -11,6 +11,7 @@ These names are what most programs need. Everything else is in the submodules: m
 
 from typing import TYPE_CHECKING, Any
 
+from gfucb import tables as tables  # `gfucb.tables` needs no import of its own
 from gfucb.bandits import (
     GFUCB,
     BatchedAgents,

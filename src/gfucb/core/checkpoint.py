@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from gfucb.core.errors import GFUCBError, SavedStateError
+from gfucb.core.errors import GFUCBError, InvalidInputError, SavedStateError
 from gfucb.core.files import atomic_write
 from gfucb.core.protocols import Agent
 from gfucb.core.setting_descriptions import INITIAL_WEIGHTS, find_difference
@@ -24,17 +24,31 @@ from gfucb.core.validation.settings import validate_methods
 
 FORMAT = "gfucb state 2"
 WEIGHTS = "representation."  # in the names of all tensors of a representation
+NOTE = "note."  # in the names of notes
 SAVED_METHODS = ("state", "load_state", "settings")
 
 
-def save(agent: Agent, path: str | os.PathLike[str]) -> None:
+def save(
+    agent: Agent, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None
+) -> None:
     """Write the state and the settings of `agent` to `path`.
 
     A file at `path` is replaced atomically and synced to the disk: a reader, or a process after a
     crash, finds the old file or the new one. Two processes may save to one path; the last one wins.
+    `notes` are texts that belong to the agent, such as the JSON of its `gfucb.tables.Schema`;
+    `read_notes` returns them.
     """
     validate_methods(agent, "agent", SAVED_METHODS)
-    write_state(path, agent.state(), _facts(agent))
+    texts = {f"{NOTE}{name}": text for name, text in (notes or {}).items()}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise InvalidInputError("notes must be texts by name, such as {'schema': schema.to_json()}")
+    write_state(path, agent.state(), _facts(agent) | texts)
+
+
+def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The notes of a file written by `save`."""
+    _, facts = read_state(path)
+    return {n.removeprefix(NOTE): text for n, text in facts.items() if n.startswith(NOTE)}
 
 
 def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
@@ -67,11 +81,12 @@ def restore(agent: Agent, path: str | os.PathLike[str]) -> None:
 
 
 def _relevant(facts: Mapping[str, str], state: Mapping[str, Tensor]) -> dict[str, str]:
-    """All facts but the initial weights of agents whose weights the state holds."""
+    """All facts but notes, and the initial weights of agents whose weights the state holds."""
     return {
         name: value
         for name, value in facts.items()
-        if not (name.endswith(INITIAL_WEIGHTS) and _has_weights(state, name))
+        if not name.startswith(NOTE)
+        and not (name.endswith(INITIAL_WEIGHTS) and _has_weights(state, name))
     }
 
 

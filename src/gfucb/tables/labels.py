@@ -1,0 +1,119 @@
+"""Names of tasks, actions and items, and their numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.tables.frames import RawTable
+from gfucb.tables.raw_columns import Label, RawColumn, column_of_values
+
+# Names that a message lists.
+SHOWN_NAMES = 8
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The known names in a column; the number of a name is its position.
+
+    3, 3.0 and "3" are one name, because other programs may have changed the type of a column.
+
+    Attributes:
+        column: where the names are found.
+        names: all known ones.
+    """
+
+    column: str
+    names: tuple[Label, ...]
+    numbers: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str):
+            raise InvalidInputError(f"a column must be named by text, got {self.column!r}")
+        object.__setattr__(self, "names", tuple(self.names))
+        for name in self.names:
+            is_name = isinstance(name, str | int | float | bool) and name != ""
+            if not is_name or (isinstance(name, float) and not math.isfinite(name)):
+                raise InvalidInputError(
+                    f"names in the column {self.column!r} must be text, numbers or booleans, "
+                    f"got {name!r:.60}"
+                )
+        numbers = {str(name): number for number, name in enumerate(self.names)}
+        if len(numbers) < len(self.names) or not numbers:
+            raise InvalidInputError(
+                f"the names in the column {self.column!r} must differ, and there must be at least "
+                f"one, got {shown_names(self.names)}"
+            )
+        object.__setattr__(self, "numbers", numbers)
+
+    @classmethod
+    def of(cls, column: RawColumn) -> Labels:
+        """The names in a column, sorted."""
+        found = list(dict.fromkeys(complete_labels(column)))
+        if not found:
+            raise InvalidInputError(f"the column {column.name!r} has no rows, hence no names")
+        return cls(column.name, tuple(sorted(found)))
+
+    @classmethod
+    def listed(cls, column: str, names: Iterable[Any]) -> Labels:
+        """Names in the order of a list."""
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise InvalidInputError(
+                f"the names for the column {column!r} must be a list, got {names!r:.60}"
+            )
+        return cls(column, tuple(complete_labels(column_of_values(column, list(names)))))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def extended(self, names: Iterable[Any]) -> Labels:
+        """With further names at the end; those before keep their numbers."""
+        return Labels.listed(self.column, [*self.names, *names])
+
+    def numbers_in(self, table: RawTable, cure: str) -> Tensor:
+        """The number of the name in each row, [row]; `cure` says what to do with unknown ones."""
+        texts = [str(label) for label in complete_labels(table.column(self.column))]
+        for row, text in enumerate(texts):
+            if text not in self.numbers:
+                raise InvalidInputError(
+                    f"the schema does not know {text!r} in the column {self.column!r} (row {row}); "
+                    f"it knows {shown_names(self.names)}; {cure}"
+                )
+        return torch.tensor([self.numbers[text] for text in texts], dtype=torch.int64)
+
+
+def item_ids(column: RawColumn) -> Tensor:
+    """An integer for each name in a column, [row], from a hash: new names need no registration."""
+    return torch.tensor([item_id(label) for label in complete_labels(column)], dtype=torch.int64)
+
+
+def item_id(name: Label) -> int:
+    """A non-negative integer of 63 bits that identifies a name."""
+    text = str(name).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+def complete_labels(column: RawColumn) -> list[Label]:
+    """The names in a column, none of which may be missing."""
+    if column.kind == "vector":
+        raise InvalidInputError(f"the column {column.name!r} must hold names, got vectors")
+    labels = column.labels()
+    if None in labels:
+        raise InvalidInputError(
+            f"the column {column.name!r} must hold a name in every row, but row "
+            f"{labels.index(None)} is missing; leave such rows out"
+        )
+    return [label for label in labels if label is not None]
+
+
+def shown_names(names: Sequence[Label]) -> str:
+    """The first names, for messages."""
+    shown = ", ".join(repr(name) for name in names[:SHOWN_NAMES])
+    return shown + (f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else "")
