@@ -16,6 +16,7 @@ from gfucb.bandits import (
     GFUCB,
     BatchedAgents,
     EpsilonGreedy,
+    Randomised,
     Uniform,
     linucb,
     multitask_greedy,
@@ -42,6 +43,7 @@ __all__ = [  # noqa: RUF022 - grouped by audience
     "Uniform",
     "linucb",
     "multitask_greedy",
+    "Randomised",
     "Decision",
     # To pass a context with discrete actions; `gfucb.tables` encodes whole tables.
     "with_actions",

@@ -46,7 +46,8 @@ SELECTORS = {
 
 
 def test_no_exported_selector_is_left_out():
-    assert {name.split(",")[0] for name in SELECTORS} == set(exploration.__all__)
+    distributions = {"ThompsonSampling"}  # of `Randomised`, see tests/bandits/test_randomised.py
+    assert {name.split(",")[0] for name in SELECTORS} == set(exploration.__all__) - distributions
 
 
 @pytest.mark.parametrize("name", SELECTORS)

@@ -13,6 +13,7 @@ from gfucb.bandits.neural_baselines import (
     squarecb,
 )
 from gfucb.bandits.pooled_tasks import PooledTasks
+from gfucb.bandits.randomised import Randomised
 
 __all__ = [
     "GFUCB",
@@ -21,6 +22,7 @@ __all__ = [
     "Grouped",
     "LinearUCB",
     "PooledTasks",
+    "Randomised",
     "Uniform",
     "linucb",
     "multitask_greedy",

@@ -26,6 +26,7 @@ from gfucb.core.random import random_actions, random_stream
 from gfucb.core.records import Decision, GroupFeatures, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
+from gfucb.core.validation.distributions import uniform_distribution
 from gfucb.core.validation.settings import (
     validate_component,
     validate_count,
@@ -102,7 +103,8 @@ class Uniform:
         )
         generator = random_stream(self.seed, "uniform", self.num_updates)
         actions = random_actions(action_sets.available, generator)
-        return action_sets.decision(actions, torch.zeros(len(actions), dtype=torch.float64))
+        decision = action_sets.decision(actions, torch.zeros(len(actions), dtype=torch.float64))
+        return decision.drawn_from(uniform_distribution(action_sets.available))
 
     def observe(self, decision: Decision, rewards: ArrayLike) -> None:
         """Check the rewards like any agent; the next decision has new draws."""
@@ -267,7 +269,12 @@ class Grouped:
             )
         decision = action_sets.decision(actions, values, prediction)
         features = GroupFeatures.of(decisions, [rows for _, rows in groups], decision.inputs)
-        return replace(decision, features=features)
+        decision = replace(decision, features=features)
+        drawn = [d.action_probabilities for d in decisions if d.action_probabilities is not None]
+        if len(drawn) < len(decisions):
+            return decision
+        samples = [d.monte_carlo_samples for d in decisions if d.monte_carlo_samples is not None]
+        return decision.drawn_from(torch.cat(drawn).cpu()[order], min(samples, default=None))
 
     def _decide_group(self, group: int, rows: Tensor, action_sets: ActionSets) -> Decision:
         return self.agents[group].decide(

@@ -41,17 +41,18 @@ def is_equal(one: Tensors, other: Tensors) -> bool:
 
 
 def learned_state(agent: Any) -> dict[str, Tensor]:
-    """A copy of the state of an agent."""
-    return cloned(agent.state())
+    """A copy of the state of an agent, without the number of decisions that it has made."""
+    state = cloned(agent.state())
+    return {n: tensor for n, tensor in state.items() if n.rpartition("/")[2] != "num_decisions"}
 
 
 def require_refusal(agent: Any, call: Callable[[], object], what: str) -> None:
     """Require that `call` raises an `InvalidInputError` and leaves the agent unchanged."""
-    before = learned_state(agent)
+    before = cloned(agent.state())
     try:
         call()
     except InvalidInputError:
-        require(is_equal(before, learned_state(agent)), f"refusing {what} changed the agent")
+        require(is_equal(before, cloned(agent.state())), f"refusing {what} changed the agent")
     else:
         raise CheckError(f"{what} were accepted")
 

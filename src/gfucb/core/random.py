@@ -46,3 +46,16 @@ def random_actions(available: Tensor, generator: torch.Generator) -> Tensor:
     """One available action for each row, uniformly at random: [row, action] -> [row]."""
     draws = torch.rand(available.shape, generator=generator, dtype=torch.float64)
     return draws.to(available.device).masked_fill(~available, -torch.inf).argmax(1)
+
+
+def draw_actions(probabilities: Tensor, generator: torch.Generator) -> Tensor:
+    """One action for each row, drawn with these probabilities: [row, action] -> [row].
+
+    Row n uses the n-th draw of the generator, whatever the number of actions.
+    """
+    draws = torch.rand(len(probabilities), generator=generator, dtype=torch.float64)
+    sums = probabilities.cumsum(1)
+    actions = (draws.to(sums.device)[:, None] >= sums).sum(1)
+    # Rounding can leave the last sum below 1.
+    last = probabilities.shape[1] - 1 - (probabilities > 0).flip(1).to(torch.int8).argmax(1)
+    return torch.minimum(actions, last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,9 @@ class Decision:
     optimistic_values: Tensor  # [row]; the predicted means of agents without a bonus
     prediction: Prediction | None = None  # None for agents that predict nothing
     features: InputFeatures | None = None  # of the inputs, for the agent that decided
+    probabilities: Tensor | None = None  # [row], of the chosen actions; None if not randomised
+    action_probabilities: Tensor | None = None  # [row, action], of all actions
+    monte_carlo_samples: int | None = None  # that estimate the probabilities; None if exact
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -53,6 +56,19 @@ class Decision:
             self.optimistic_values[index],
             self.prediction and self.prediction[index],
             features,
+            None if self.probabilities is None else self.probabilities[index],
+            None if self.action_probabilities is None else self.action_probabilities[index],
+            self.monte_carlo_samples,
+        )
+
+    def drawn_from(self, action_probabilities: Tensor, samples: int | None = None) -> Decision:
+        """The decision whose actions were drawn with these probabilities [row, action]."""
+        chosen = action_probabilities.gather(1, self.actions[:, None]).squeeze(1)
+        return replace(
+            self,
+            probabilities=chosen,
+            action_probabilities=action_probabilities,
+            monte_carlo_samples=samples,
         )
 
     def valid_features(self) -> ChosenFeatures | None:

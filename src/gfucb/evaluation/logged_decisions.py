@@ -11,10 +11,9 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.core.validation.bandits import validate_action_sets
+from gfucb.core.validation.distributions import ROUNDING, validate_distribution
 from gfucb.core.validation.settings import LARGEST_REWARD, validate_count
 
-# Probabilities are often stored in single precision.
-ROUNDING = 1e-5
 # Squares of weights and rewards are summed, so weights have a limit.
 SMALLEST_PROBABILITY = 1e-50
 
@@ -119,40 +118,9 @@ class LoggedDecisions:
         """Values of the chosen actions: [row, action] -> [row]."""
         return values.gather(1, self.actions[:, None]).squeeze(1)
 
-    def validate_distribution(self, values: Any, name: str) -> Tensor:
-        """Probabilities of all actions [row, action] as float64: of available ones, with sum 1."""
-        given, shape = to_tensor(values, name).cpu(), (len(self), self.num_actions)
-        if given.is_complex() or tuple(given.shape) != shape:
-            raise InvalidInputError(
-                f"{name} must have the shape [row, action] = {list(shape)}, got {list(given.shape)}"
-            )
-        given = given.to(torch.float64)
-        is_valid = (given >= 0) & (given <= 1 + ROUNDING)  # not true of NaN
-        if not bool(is_valid.all()):
-            row, action = (~is_valid).nonzero()[0].tolist()
-            raise InvalidInputError(
-                f"{name} must be between 0 and 1, got {float(given[row, action]):g} for action "
-                f"{action} in row {row}"
-            )
-        is_wrong = (given > 0) & ~self.available
-        if bool(is_wrong.any()):
-            row, action = is_wrong.nonzero()[0].tolist()
-            raise InvalidInputError(
-                f"{name} must be 0 for actions that are not available, got "
-                f"{float(given[row, action]):g} for action {action} in row {row}; mask such "
-                "actions and divide by the sum of the others"
-            )
-        is_off = (given.sum(1) - 1).abs() > ROUNDING * self.num_actions
-        if bool(is_off.any()):
-            row = int(is_off.nonzero()[0])
-            raise InvalidInputError(
-                f"{name} must sum to 1 in every row, got {float(given[row].sum()):g} in row {row}"
-            )
-        return given / given.sum(1, keepdim=True)
-
     def _validate_own_distribution(self, values: Any) -> Tensor:
         name = "action_probabilities"
-        given = self.validate_distribution(values, name)
+        given = validate_distribution(values, self.available, name)
         chosen = self.of_chosen(given)
         differs = (chosen - self.probabilities).abs() > ROUNDING * self.num_actions
         if bool(differs.any()):

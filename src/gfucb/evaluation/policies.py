@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from gfucb.bandits import Randomised
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BanditAgent
+from gfucb.core.validation.distributions import uniform_distribution, validate_distribution
 from gfucb.core.validation.settings import validate_count, validate_methods
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 
@@ -43,8 +45,7 @@ class UniformPolicy:
 
     def on(self, log: LoggedDecisions) -> PolicyOnLog:
         """See `Policy.on`."""
-        offered = log.available.double()
-        return policy_on_log(log, offered / offered.sum(1, keepdim=True))
+        return policy_on_log(log, uniform_distribution(log.available))
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,12 @@ class AgentPolicy:
 
     def _decide(self, log: LoggedDecisions, row: Tensor) -> Tensor:
         """Probabilities [1, action] in one row [1]."""
-        decision = self.agent.decide(log.candidates[row], log.tasks[row], log.available[row])
+        offered = (log.candidates[row], log.tasks[row], log.available[row])
+        if isinstance(self.agent, Randomised):
+            return self.agent.action_probabilities(*offered)
+        decision = self.agent.decide(*offered)
+        if decision.action_probabilities is not None:
+            return decision.action_probabilities.cpu()
         actions = decision.actions.cpu()[:, None]
         return torch.zeros(1, log.num_actions, dtype=torch.float64).scatter(1, actions, 1.0)
 
@@ -144,7 +150,8 @@ def as_policy(policy: Any) -> Policy:
 
 def policy_on_log(log: LoggedDecisions, action_probabilities: Any) -> PolicyOnLog:
     """Check the probabilities [row, action] of a policy, and compute its weights."""
-    given = log.validate_distribution(action_probabilities, "the probabilities of the policy")
+    name = "the probabilities of the policy"
+    given = validate_distribution(action_probabilities, log.available, name)
     return PolicyOnLog(given, log.of_chosen(given) / log.probabilities)
 
 

@@ -11,6 +11,7 @@ from gfucb.exploration.last_layer import LastLayer
 from gfucb.exploration.linearised import GradientBonus, Linearised
 from gfucb.exploration.perturbed import PerturbedRewards
 from gfucb.exploration.sampling import HeadSampling
+from gfucb.exploration.thompson import ThompsonSampling
 
 __all__ = [
     "Certified",
@@ -26,4 +27,5 @@ __all__ = [
     "LastLayer",
     "Linearised",
     "PerturbedRewards",
+    "ThompsonSampling",
 ]

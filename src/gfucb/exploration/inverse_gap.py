@@ -58,6 +58,17 @@ class InverseGap(ActionSelector):
             squared_radius=confidence_set.squared_radius,
         )
 
+    @property
+    def monte_carlo_samples(self) -> None:
+        """Its probabilities are exact."""
+        return None
+
+    def distribution(self, confidence_set: ConfidenceSet, action_sets: ActionSets) -> Tensor:
+        """Probabilities of all actions for `Randomised`: [row, action]."""
+        values = action_sets.values_of(confidence_set.center)
+        require_finite_values(values)
+        return self.probabilities(confidence_set, action_sets, values)
+
     def probabilities(
         self, confidence_set: ConfidenceSet, action_sets: ActionSets, values: Tensor
     ) -> Tensor:

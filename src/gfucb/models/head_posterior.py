@@ -241,6 +241,10 @@ class PosteriorEllipsoid:
         """phi^T A_task phi: [row, action, feature], [row] -> [row, action]."""
         return self.posterior.squared_widths(features, tasks)
 
+    def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """Phi A_task Phi^T in each row: [row, action, feature] -> [row, action, action]."""
+        return self.posterior.applied(features, tasks) @ features.mT
+
     def prediction(self, mean: Tensor, chosen: Tensor, tasks: Tensor) -> Prediction:
         """Means [row] with their unit variances, those of features [row, feature]."""
         return Prediction(mean, self.squared_widths(chosen.unsqueeze(1), tasks).squeeze(1))

@@ -227,6 +227,11 @@ class HeadEllipsoid:
         factors = self.cholesky if torch.equal(tasks, all_tasks) else self.factors[tasks]
         return inverse_squared_norms(factors, features)
 
+    def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """Phi V_task^-1 Phi^T in each row: [row, action, feature] -> [row, action, action]."""
+        whitened = torch.linalg.solve_triangular(self.factors[tasks], features.mT, upper=False)
+        return whitened.mT @ whitened
+
     def prediction(self, mean: Tensor, chosen: Tensor, tasks: Tensor) -> Prediction:
         """Means [row] with their unit variances, those of features [row, feature]."""
         return Prediction(mean, self.squared_widths(chosen.unsqueeze(1), tasks).squeeze(1))

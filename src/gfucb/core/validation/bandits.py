@@ -147,6 +147,7 @@ def validate_feedback(
     if decision.prediction is not None:
         validate_prediction(decision.prediction, (rows,))
     _require_features(decision.features, rows)
+    _require_probabilities(decision, rows)
     return tasks, inputs, given
 
 
@@ -180,6 +181,20 @@ def _require_features(features: Any, rows: int) -> None:
         )
     columns = features.values.shape[-1] if features.values.ndim == 2 else 0
     _require_floats(features.values, (rows, columns), "the features of the decision")
+
+
+def _require_probabilities(decision: Decision, rows: int) -> None:
+    """Agents learn nothing from the probabilities, but they are logged with the rewards."""
+    for values, name in [
+        (decision.probabilities, "the probabilities of the decision"),
+        (decision.action_probabilities, "the action probabilities of the decision"),
+    ]:
+        if values is None:
+            continue
+        is_matrix = isinstance(values, Tensor) and values.ndim == 2
+        _require_floats(values, (rows, values.shape[1]) if is_matrix else rows, name)
+        if bool(((values < 0) | (values > 1 + 1e-9)).any()):
+            raise InvalidInputError(f"{name} must be between 0 and 1")
 
 
 def _require_actions(actions: Tensor) -> None:
