@@ -16,6 +16,7 @@ from gfucb import (
 )
 from gfucb.core import checkpoint
 from gfucb.core.errors import SavedStateError
+from gfucb.estimation import Contrastive
 
 # Radius and offset are given, because their defaults follow from the value range.
 SHARED = {"num_tasks": 2, "squared_radius": ConstantRadius(0.1), "offset": 0.5}
@@ -37,6 +38,7 @@ CHANGES = {
     "replan": "every",
     "replan_growth": 3.0,
     "refit_growth": 2.0,
+    "self_supervision": Contrastive(),
     "share_stages": True,
     "next_targets": 1,
     "reward_weight": 0.5,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gfucb.bandits.candidate_learning import describe_candidate_learning
 from gfucb.bandits.learner import Learner
 from gfucb.core.protocols import ActionSelector, Radius, SquaredRadius
 from gfucb.core.setting_descriptions import (
@@ -65,6 +66,7 @@ def describe_agent(
         "value_range": str(learner.scaling.value_range),
         "offset": str(learner.scaling.initial().location if is_located else None),
         "refit_growth": str(learner.refit_growth),
+        "self_supervision": describe_candidate_learning(learner.candidates),
         "seed": str(learner.seed),
         INITIAL_WEIGHTS: describe_initial_weights(learner.representation_class),
     }

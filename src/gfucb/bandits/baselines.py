@@ -267,7 +267,8 @@ class Grouped:
                 torch.cat([p.mean.cpu() for p in predictions])[order],
                 torch.cat([p.variance.cpu() for p in predictions])[order],
             )
-        decision = action_sets.decision(actions, values, prediction)
+        with_offered = any(decision.offered is not None for decision in decisions)
+        decision = action_sets.decision(actions, values, prediction, with_offered=with_offered)
         features = GroupFeatures.of(decisions, [rows for _, rows in groups], decision.inputs)
         decision = replace(decision, features=features)
         drawn = [d.action_probabilities for d in decisions if d.action_probabilities is not None]

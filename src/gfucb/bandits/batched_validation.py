@@ -17,6 +17,7 @@ from gfucb.core.setting_descriptions import INITIAL_WEIGHTS, find_difference
 from gfucb.core.validation.arrays import require_in_range, require_real, to_tensor
 from gfucb.core.validation.bandits import (
     validate_action_sets,
+    validate_offered,
     validate_prediction,
     validate_rewards,
 )
@@ -130,6 +131,8 @@ def validate_batch_feedback(decision: Any, rewards: Any, shape: tuple[int, int])
         require_real(part, f"the {name} of the decision")
         require_in_range(part, f"the {name} of the decision")
     validate_prediction(decision.prediction, shape)
+    if decision.offered is not None:
+        validate_offered(decision.offered, shape[0] * shape[1], decision.inputs.flatten(0, 1))
     given = to_tensor(rewards, "rewards")
     if tuple(given.shape) != shape:
         raise InvalidInputError(

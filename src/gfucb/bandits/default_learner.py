@@ -17,7 +17,7 @@ from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
 from gfucb.models.network_classes import REFIT_GROWTH
-from gfucb.models.nn.networks import SMALLEST_IMAGE_SIDE
+from gfucb.models.nn.networks import is_image_shape
 
 
 class DefaultLearner:
@@ -76,12 +76,16 @@ class DefaultLearner:
         inputs: Tensor,
         rewards: Tensor,
         computed: ChosenFeatures | None = None,
+        offered: Tensor | None = None,
     ) -> None:
-        """Add samples [n], [n, *input], [n] and update the fit."""
+        """Add samples [n], [n, *input], [n] and update the fit; see `Learner.learn`."""
         if len(tasks) == 0:
             return
         learner = self.for_inputs(inputs)
-        learner.learn(tasks, inputs, rewards, computed)
+        if isinstance(learner, Learner):
+            learner.learn(tasks, inputs, rewards, computed, offered)
+        else:
+            learner.learn(tasks, inputs, rewards, computed)
         self._chosen = learner
 
     def add_tasks(self, count: int) -> None:
@@ -117,6 +121,11 @@ class DefaultLearner:
     def is_fit_due(self) -> bool:
         """Whether all data should be fitted again."""
         return self.chosen.is_fit_due
+
+    def uses_candidates(self, inputs: Tensor) -> bool:
+        """Whether the learner of inputs [n, *input] learns from all candidates."""
+        learner = self.for_inputs(inputs)
+        return isinstance(learner, Learner) and learner.uses_candidates(inputs)
 
     @property
     def scale(self) -> RewardScale:
@@ -164,9 +173,8 @@ def is_item(inputs: Tensor) -> bool:
 def is_table(inputs: Tensor) -> bool:
     """Whether inputs [n, *input] are columns of numbers: neither images nor item numbers."""
     shape = inputs.shape[1:]
-    is_image = len(shape) in (2, 3) and min(shape[-2:]) >= SMALLEST_IMAGE_SIDE
     is_number = inputs.is_floating_point() or inputs.dtype == torch.uint8
-    return is_number and len(shape) > 0 and not is_image
+    return is_number and len(shape) > 0 and not is_image_shape(shape)
 
 
 def network_learner(learner: Learner | DefaultLearner, inputs: Tensor) -> Learner:

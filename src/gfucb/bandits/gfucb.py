@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.bandit_settings import describe_agent, validate_penalty, validate_radius
+from gfucb.bandits.candidate_learning import candidate_learning
+from gfucb.bandits.decision_diagnostics import selection_diagnostics
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.log_learning import learn_log
@@ -18,6 +21,7 @@ from gfucb.core.protocols import (
     LeastSquares,
     Radius,
     RepresentationClass,
+    SelfSupervision,
     SquaredRadius,
 )
 from gfucb.core.records import Decision, Prediction, Row, Selection
@@ -41,14 +45,9 @@ from gfucb.estimation.calibration import with_reward_scale
 from gfucb.estimation.default_fits import default_fit
 from gfucb.estimation.radii import initial_radius_state
 from gfucb.estimation.reward_scaling import RewardScaling, ValueRange
-from gfucb.exploration import LastLayer
-from gfucb.exploration.default_selectors import default_action_selector
+from gfucb.exploration.default_selectors import TABLE_SELECTOR, default_action_selector
 from gfucb.models import ConfidenceSet, as_representation_class
 from gfucb.models.head_posterior import HeadPosterior, PosteriorSet
-
-# Paper: one radius for all tasks. The posterior of a table states the uncertainty of each task,
-# so each row uses the whole radius, the noise variance.
-TABLE_SELECTOR = LastLayer(joint=False)
 
 
 class GFUCB:
@@ -87,6 +86,8 @@ class GFUCB:
         refit_growth: the representation is refitted when the data has grown by this factor;
             1.0 refits at every call of `observe`, as the paper does, and is the default for
             finite classes, 1.1 for ids, 1.3 for others. Heads are updated with every reward.
+        self_supervision: trains a network on all offered candidates before each fit, such as
+            `Contrastive()`. "auto" does so where the default network has images. None does not.
         device: where networks and data are stored.
     """
 
@@ -104,6 +105,7 @@ class GFUCB:
         value_range: ValueRange = "auto",
         offset: float | None = None,
         refit_growth: float | None = None,
+        self_supervision: SelfSupervision | Literal["auto"] | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
@@ -135,6 +137,7 @@ class GFUCB:
             device=device,
             weight_statistics=self.action_selector.weight_statistics,
             reward_perturbation=self.action_selector.reward_perturbation,
+            candidates=candidate_learning(self_supervision, self.representation_class, seed),
         )
         # Selectors that use only means and widths of the candidates work with any model.
         is_general = action_selector is None or isinstance(action_selector, BatchedActionSelector)
@@ -207,7 +210,8 @@ class GFUCB:
         radius_state = self.radius_state
         if decision.prediction is not None:
             radius_state = radius_state.after(decision.prediction, values)
-        self.learner.learn(tasks, inputs, values, decision.valid_features())
+        offered = None if decision.offered is None else decision.offered.inputs
+        self.learner.learn(tasks, inputs, values, decision.valid_features(), offered)
         self.radius_state = with_reward_scale(radius_state, self.learner.scale.scale)
 
     @gradients_allowed()
@@ -287,17 +291,20 @@ class GFUCB:
         self._last = (selection, prediction)
         optimistic_values = center.clip(selection.values)
         # Before the first reward an estimated location is unknown: nothing is predicted.
-        is_located = self.network_learner.scaling.is_located
-        is_predicted = is_located or self.learner.num_samples > 0
+        is_predicted = self.network_learner.scaling.is_located or self.learner.num_samples > 0
         return action_sets.decision(
-            selection.actions, optimistic_values, prediction if is_predicted else None, features
+            selection.actions,
+            optimistic_values,
+            prediction if is_predicted else None,
+            features,
+            with_offered=self.learner.uses_candidates(action_sets.items),
         )
 
     def _confidence_set_for(self, action_sets: ActionSets) -> ConfidenceSet:
         is_joint = self.action_selector.joint
         num_sharing = len(action_sets.tasks.unique()) if is_joint else 1
-        offered = None if self.learner.num_samples else action_sets.offered  # the first one only
-        return self.confidence_set(action_sets.items, num_sharing=num_sharing, candidates=offered)
+        first = None if self.learner.num_samples else action_sets.offered
+        return self.confidence_set(action_sets.items, num_sharing=num_sharing, candidates=first)
 
     def _selector_for(self, confidence_set: ConfidenceSet) -> ActionSelector:
         is_table = isinstance(confidence_set, PosteriorSet) and self._has_default_selector
@@ -316,16 +323,7 @@ class GFUCB:
         """
         if self._last is None:
             return {"fits": self.learner.num_fits}
-        selection, prediction = self._last
-        row = {
-            "fits": self.learner.num_fits,
-            "squared_radius": selection.squared_radius,
-            "bonus": float((selection.values - prediction.mean).mean()),
-            "violation": selection.violation,
-        }
-        if selection.representation_widths is not None:
-            share = selection.representation_widths.sum() / prediction.variance.sum()
-            row["representation_share"] = float(share)
+        row = {"fits": self.learner.num_fits, **selection_diagnostics(*self._last)}
         has_own_radius = self._has_default_radius and self.learner.has_posterior
         return row if has_own_radius else {**row, **self.radius_state.diagnostics()}
 

@@ -7,18 +7,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gfucb.bandits.candidate_learning import CandidateLearning
 from gfucb.bandits.learner_base import LearnerBase
 from gfucb.bandits.learner_inputs import empty_data, features_by, require_alike
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
+from gfucb.bandits.saved_fit import TANGENTS_PREFIX, restored_fit
 from gfucb.bandits.scaled_fit import fit_scaled, heads_for
-from gfucb.bandits.state_validation import (
-    REPRESENTATION_PREFIX,
-    require_shape,
-    validate_learner_state,
-    validate_restored_fit,
-)
+from gfucb.bandits.state_validation import REPRESENTATION_PREFIX
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.nested import below, with_prefix
+from gfucb.core.nested import with_prefix
 from gfucb.core.protocols import (
     LeastSquares,
     Representation,
@@ -28,7 +25,6 @@ from gfucb.core.protocols import (
 )
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
-from gfucb.core.validation.states import validate_state_like
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import (
     HeadPenalty,
@@ -38,9 +34,6 @@ from gfucb.models import (
     features_of,
     prior_function,
 )
-from gfucb.models.copy_on_write import CopyOnWriteRows
-
-TANGENTS_PREFIX = "tangents."
 
 
 class Learner(LearnerBase):
@@ -59,6 +52,9 @@ class Learner(LearnerBase):
     `scaling` says where rewards lie. Far outliers are clipped, and fits of phi get standardised
     targets if the scale is estimated; then it is estimated again with every fit. The data always
     hold the rewards themselves; heads, statistics and predictions have the unit of rewards.
+
+    With `candidates` the learner stores a sample of all candidates that were offered, and trains
+    the network on them before each fit.
     """
 
     has_posterior = False
@@ -76,6 +72,7 @@ class Learner(LearnerBase):
         device: torch.device | str,
         weight_statistics: WeightStatisticsKind | None = None,
         reward_perturbation: float = 0.0,
+        candidates: CandidateLearning | None = None,
     ) -> None:
         if not refit_growth >= 1:
             raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
@@ -86,6 +83,7 @@ class Learner(LearnerBase):
         self.scale = scaling.initial()
         self.weight_statistics = weight_statistics
         self.reward_perturbation = reward_perturbation
+        self.candidates = candidates
         self._error_monitor = PredictionErrorMonitor()
         self._center: MultiheadFunction | None = None
         self._statistics: HeadStatistics | None = None
@@ -101,6 +99,10 @@ class Learner(LearnerBase):
         heads = torch.cat([self._center.heads, statistics.moments[-count:]])  # zero
         tangents = None if self.tangents is None else self.tangents.with_tasks(count)
         self._store(self._center.with_heads(heads), data, statistics, tangents)
+
+    def uses_candidates(self, inputs: Tensor) -> bool:
+        """Whether it learns from all candidates, for inputs like these [n, *input]."""
+        return self.candidates is not None and self.candidates.uses(inputs)
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
@@ -119,7 +121,7 @@ class Learner(LearnerBase):
         """The same with the rewards as they came."""
         self.representation_class.validate_inputs(inputs)
         if self._data is None or self._center is None or self._statistics is None:
-            return self._prior(inputs)
+            return self.prior(inputs)
         require_alike(inputs, self._data)
         return self._center, self._data, self._statistics
 
@@ -133,20 +135,23 @@ class Learner(LearnerBase):
         inputs: Tensor,
         rewards: Tensor,
         computed: ChosenFeatures | None = None,
+        offered: Tensor | None = None,
     ) -> None:
         """Add samples [n], [n, *input], [n] and update the fit.
 
-        `computed` are features of the inputs. They are used if the representation that computed
-        them is still that of the fit.
+        `computed` are features of the inputs, used if the representation that computed them is
+        still that of the fit. `offered` [item, *input] are all candidates of the decision; by
+        default the inputs, for samples that are no decision.
         """
         if len(tasks) == 0:
             return
         tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
         center, data, statistics = self._stored_or_prior(inputs)
         size_before = len(data)
-        scale_before, was_clipped = self.scale, self._has_outliers
+        before, was_clipped = (self.scale, self.candidates), self._has_outliers
         data.append(tasks, inputs, rewards)
         try:
+            self._add_candidates(inputs if offered is None else offered, data)
             is_rescaled = self._update_scale(data, size_before)
             if size_before == 0:
                 center = self._located(center)
@@ -169,10 +174,7 @@ class Learner(LearnerBase):
                 if is_due:  # an early fit does not move the schedule
                     self._samples_at_fit = len(data)
             else:
-                tangents = self.tangents
-                if self.weight_statistics is not None and tangents is not None:
-                    more = self.weight_statistics.statistics(center, inputs, tasks, features)
-                    tangents = tangents.plus(more)
+                tangents = self._tangents_after(center, inputs, tasks, features)
                 if is_rescaled:
                     center, statistics = self._rescaled(center, data)
                 else:
@@ -182,11 +184,23 @@ class Learner(LearnerBase):
                 self._error_monitor = monitor
         except BaseException:
             data.truncate(size_before)
-            self.scale, self._has_outliers = scale_before, was_clipped
+            (self.scale, self.candidates), self._has_outliers = before, was_clipped
             raise
         if not self._has_warned:
             limits = self.scale.limits if self._has_outliers else None
             self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
+
+    def _tangents_after(
+        self, center: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor
+    ) -> WeightStatistics | None:
+        if self.weight_statistics is None or self.tangents is None:
+            return self.tangents
+        more = self.weight_statistics.statistics(center, inputs, tasks, features)
+        return self.tangents.plus(more)
+
+    def _add_candidates(self, offered: Tensor, data: MultitaskDataset) -> None:
+        if self.candidates is not None:
+            self.candidates = self.candidates.with_candidates(offered.to(data.inputs))
 
     def refit(self) -> None:
         """Fit all data again; without data nothing changes."""
@@ -231,6 +245,9 @@ class Learner(LearnerBase):
         fitted_data = self._clipped(data)
         if self.reward_perturbation:
             fitted_data = data.with_targets(self._targets_of(fitted_data.targets, 0))
+        if self.candidates is not None:
+            phi = self.candidates.trained(center.representation, self.num_fits)
+            center = replace(center, representation=phi)
         fitted, statistics, features = fit_scaled(
             self.fit, fitted_data, center, self.penalty, generator, scale=self.scale
         )
@@ -258,21 +275,22 @@ class Learner(LearnerBase):
         noise = torch.randn(len(rewards), generator=generator, dtype=torch.float64)
         return rewards + self.reward_perturbation * noise.to(rewards.device)
 
-    def _prior(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
+    def prior(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
+        """Center, data and statistics before any reward, for inputs like these [n, *input]."""
         center = prior_function(
             self.representation_class,
             inputs,
             num_tasks=self.num_tasks,
             offset=self.scale.location,
             value_range=self.scaling.reported_range(self.scale),
-            generator=self._network_generator(),
+            generator=self.network_generator(),
             device=self.device,
         )
         feature_dim = center.heads.shape[1]
         statistics = HeadStatistics.empty(self.num_tasks, feature_dim, self.device)
         return center, empty_data(self.num_tasks, inputs, self.device), statistics
 
-    def _network_generator(self) -> torch.Generator:
+    def network_generator(self) -> torch.Generator:
         """The generator of the initial weights."""
         return random_stream(self.seed, "network")
 
@@ -291,6 +309,8 @@ class Learner(LearnerBase):
             "heads": self._center.heads,
             **self.scaling.tensors(self.scale),
         }
+        if self.candidates is not None:
+            tensors |= self.candidates.tensors()
         if self.tangents is not None:
             tensors |= with_prefix(TANGENTS_PREFIX, self.tangents.tensors())
         return tensors | self.representation_state(self._center.representation)
@@ -308,42 +328,11 @@ class Learner(LearnerBase):
             self.num_fits = self._samples_at_fit = 0
             self._error_monitor = PredictionErrorMonitor()
             self.scale, self._has_outliers = self.scaling.initial(), False
+            self.candidates = self.candidates and self.candidates.emptied()
             return
-        kind = self.weight_statistics
-        prefixes = [REPRESENTATION_PREFIX, *([TANGENTS_PREFIX] if kind is not None else [])]
-        scale_names = self.scaling.tensors(self.scale).keys()
-        validate_learner_state(
-            state, num_tasks=self.num_tasks, prefixes=prefixes, more_names=scale_names
-        )
-        state = {name: tensor.to(self.device, copy=True) for name, tensor in state.items()}
-        inputs, rewards = state["data.inputs"], state["data.targets"]
-        scale = self.scaling.restored(state, rewards)
-        center, data, _ = self._prior(inputs)
-        data.append(state["data.tasks"], inputs, rewards)
-        representation = self.representation_class.restored(
-            below(REPRESENTATION_PREFIX, state), inputs, self._network_generator(), self.device
-        )
-        statistics = HeadStatistics(
-            CopyOnWriteRows(state["statistics.grams"]), state["statistics.moments"]
-        )
-        statistics.factors(self.penalty.ridge)  # raises if a Gram matrix has none
-        require_shape(state["heads"], center.heads)
-        value_range = self.scaling.reported_range(scale)
-        restored = MultiheadFunction(representation, state["heads"], scale.location, value_range)
-        has_noise = self.reward_perturbation > 0
-        clipped = data.with_targets(scale.clip(rewards))
-        validate_restored_fit(restored, clipped, statistics, self.penalty, has_noise=has_noise)
-        tangents = None
-        if kind is not None:
-            # Statistics of one sample have the names, types and shapes of those of all.
-            one = kind.statistics(restored, inputs[:1], state["data.tasks"][:1], None)
-            saved = below(TANGENTS_PREFIX, state)
-            validate_state_like(saved, one.tensors())
-            tangents = kind.restored(saved, statistics)
-        num_fits, samples_at_fit = (int(n) for n in state["counters"])
-        monitor = PredictionErrorMonitor(*state["monitor"].tolist())
-
-        self.num_fits, self._samples_at_fit = num_fits, samples_at_fit
-        self._error_monitor = monitor
-        self.scale, self._has_outliers = scale, bool(scale.is_outside(rewards).any())
-        self._store(restored, data, statistics, tangents)
+        saved = restored_fit(self, state)
+        self.num_fits, self._samples_at_fit = saved.num_fits, saved.samples_at_fit
+        self._error_monitor, self.candidates = saved.monitor, saved.candidates
+        self.scale = saved.scale
+        self._has_outliers = bool(saved.scale.is_outside(saved.data.targets).any())
+        self._store(saved.center, saved.data, saved.statistics, saved.tangents)

@@ -12,6 +12,7 @@ from gfucb.checks.episodic_agents import check_episodic_agent
 from gfucb.checks.episodic_environments import check_episodic_environment
 from gfucb.checks.estimation import check_fit, check_squared_radius
 from gfucb.checks.exploration import check_action_selector, selection_cases
+from gfucb.checks.self_supervised_methods import check_self_supervision
 
 __all__ = [
     "CheckError",
@@ -21,6 +22,7 @@ __all__ = [
     "check_episodic_agent",
     "check_episodic_environment",
     "check_fit",
+    "check_self_supervision",
     "check_squared_radius",
     "selection_cases",
 ]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.core.features import features_of
 from gfucb.core.linalg import first_best
+from gfucb.core.offered_candidates import OfferedCandidates, is_repeated
 from gfucb.core.records import ChosenFeatures, Decision, Prediction
 
 if TYPE_CHECKING:
@@ -98,16 +99,19 @@ class ActionSets:
         values: Tensor,
         prediction: Prediction | None = None,
         features: Tensor | None = None,
+        *,
+        with_offered: bool = False,
     ) -> Decision:
         """The decision to take `actions` with the optimistic values `values`, both [row].
 
         `features` [row, feature] are those of the chosen candidates under the cached
-        representation.
+        representation. `with_offered` is for agents that learn from all candidates.
         """
         inputs, chosen = self.inputs_of(actions), None
         if features is not None and self.cache is not None:
             chosen = ChosenFeatures.of(self.cache.representation, inputs, features)
-        return Decision(self.tasks, actions, inputs, values, prediction, chosen)
+        offered = OfferedCandidates(self.candidates, self.available) if with_offered else None
+        return Decision(self.tasks, actions, inputs, values, prediction, chosen, offered=offered)
 
     def restricted_to(self, actions: Tensor) -> ActionSets:
         """The same rows with one available action each: actions [row]."""
@@ -131,8 +135,3 @@ class ItemFeatures:
         if self._features is None:
             self._features = features_of(self.representation, items)
         return self._features
-
-
-def is_repeated(rows: Tensor) -> bool:
-    """Whether a tensor of at least two rows is a view that repeats one row."""
-    return len(rows) > 1 and rows.stride(0) == 0

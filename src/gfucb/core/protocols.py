@@ -7,14 +7,16 @@ its candidates, `sample` one observation in the data, `task` a task, `feature` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.records import BanditRound, Decision, Outcome, Prediction, Row, Selection
+from gfucb.core.weight_protocols import WeightStatistics as WeightStatistics
+from gfucb.core.weight_protocols import WeightStatisticsKind as WeightStatisticsKind
 
 if TYPE_CHECKING:
     from gfucb.episodic.buffer import StageBuffer
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from gfucb.models import (
         ConfidenceSet,
         HeadPenalty,
-        HeadStatistics,
         MultiheadFunction,
         MultitaskDataset,
     )
@@ -110,6 +111,27 @@ class BatchedLeastSquares(LeastSquares, Protocol):
         """Train the networks of a stack in place, as separate fits of the replicas would."""
 
 
+@runtime_checkable
+class SelfSupervision(Protocol):
+    """Trains a network on candidates that were offered, chosen or not, before a fit to rewards.
+
+    A step draws `batch_size` inputs from a pool of at most `pool_size`, two random views of each,
+    and changes the weights below the last features so that the loss of their outputs falls.
+    """
+
+    steps: int
+    batch_size: int
+    pool_size: int
+    learning_rate: float
+    weight_decay: float
+
+    def views_for(self, inputs: Tensor) -> Callable[[Tensor, torch.Generator], Tensor] | None:
+        """Return a function from inputs like these [n, *input] to random views, or None."""
+
+    def loss(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the losses [...] of outputs [..., n, output] for both views of n inputs."""
+
+
 class SquaredRadius(Protocol):
     """The squared radius beta_t as a function of the round."""
 
@@ -142,31 +164,6 @@ class RadiusState(Protocol):
 
     def restored(self, tensors: Mapping[str, Tensor]) -> RadiusState:
         """Return the state that has these `tensors`, or refuse them."""
-
-
-class WeightStatistics(Protocol):
-    """Sums over samples of statistics of their gradients in the weights of a network."""
-
-    def plus(self, other: Self) -> Self:
-        """Return the statistics of both data sets together."""
-
-    def with_tasks(self, count: int) -> Self:
-        """Return the same statistics with `count` more tasks, which have no data."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the statistics as named tensors, for saving."""
-
-
-class WeightStatisticsKind(Protocol):
-    """Which statistics of gradients an agent maintains: `WeightSketch`, `GradientSquares`."""
-
-    def statistics(
-        self, function: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor | None
-    ) -> WeightStatistics:
-        """Return those of samples [n, *input] of tasks [n]; features [n, feature] may be known."""
-
-    def restored(self, tensors: Mapping[str, Tensor], heads: HeadStatistics) -> WeightStatistics:
-        """Return those with these `tensors`, or refuse them: no data have both them and `heads`."""
 
 
 class ActionSelector(Protocol):

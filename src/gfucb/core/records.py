@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.offered_candidates import OfferedCandidates
 
 if TYPE_CHECKING:
     from gfucb.core.protocols import Representation
@@ -40,6 +41,7 @@ class Decision:
     probabilities: Tensor | None = None  # [row], of the chosen actions; None if not randomised
     action_probabilities: Tensor | None = None  # [row, action], of all actions
     monte_carlo_samples: int | None = None  # that estimate the probabilities; None if exact
+    offered: OfferedCandidates | None = None  # for agents that learn from all candidates
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -59,6 +61,7 @@ class Decision:
             None if self.probabilities is None else self.probabilities[index],
             None if self.action_probabilities is None else self.action_probabilities[index],
             self.monte_carlo_samples,
+            self.offered and self.offered.taken(index),
         )
 
     def drawn_from(self, action_probabilities: Tensor, samples: int | None = None) -> Decision:
@@ -206,6 +209,7 @@ class BatchedDecision:
     features: Tensor  # [replica, task, feature], of the inputs
     prediction: Prediction  # [replica, task]
     num_fits: tuple[int, ...]  # [replica], when the features were computed
+    offered: OfferedCandidates | None = None  # rows [replica * task]; as in `Decision`
 
     def __repr__(self) -> str:
         replicas, tasks = self.actions.shape

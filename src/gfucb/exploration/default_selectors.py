@@ -16,6 +16,9 @@ DEFAULT_ACTION_SELECTORS: Mapping[str, Callable[[], ActionSelector]] = {
     "linear": LastLayer,
     "neural": LastLayer,
 }
+# Paper: one radius for all tasks. The posterior of a table states the uncertainty of each task,
+# so each row uses the whole radius, the noise variance.
+TABLE_SELECTOR = LastLayer(joint=False)
 
 
 def default_action_selector(representation_class: RepresentationClass) -> ActionSelector:

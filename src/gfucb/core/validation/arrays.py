@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gfucb.core.action_sets import is_repeated
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.offered_candidates import is_repeated
 from gfucb.core.validation.settings import LARGEST_REWARD
 
 ArrayLike: TypeAlias = Tensor | npt.ArrayLike

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gfucb.core.action_sets import ActionSets, is_repeated
+from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.offered_candidates import OfferedCandidates, is_repeated
 from gfucb.core.records import ChosenFeatures, Decision, GroupFeatures, Prediction
 from gfucb.core.validation.arrays import (
     ArrayLike,
@@ -34,6 +35,7 @@ __all__ = [
     "validate_action_sets",
     "validate_catalogue",
     "validate_feedback",
+    "validate_offered",
     "validate_prediction",
     "validate_rewards",
     "validate_samples",
@@ -148,6 +150,8 @@ def validate_feedback(
         validate_prediction(decision.prediction, (rows,))
     _require_features(decision.features, rows)
     _require_probabilities(decision, rows)
+    if decision.offered is not None:
+        validate_offered(decision.offered, rows, inputs)
     return tasks, inputs, given
 
 
@@ -169,6 +173,32 @@ def validate_prediction(prediction: Any, shape: tuple[int, ...]) -> None:
     require_in_range(
         prediction.variance, "the predicted variances of the decision", LARGEST_COMPUTED
     )
+
+
+def validate_offered(offered: Any, rows: int, inputs: Tensor) -> None:
+    """Check the offered candidates of a decision with inputs [row, *input]."""
+    if not isinstance(offered, OfferedCandidates) or not all(
+        isinstance(part, Tensor) for part in (offered.candidates, offered.available)
+    ):
+        raise InvalidInputError(
+            "the offered candidates of a decision must be those that decide stored, or None, "
+            f"got {type(offered).__name__}"
+        )
+    candidates, available = offered.candidates, offered.available
+    shape = (rows, *candidates.shape[1:2])
+    is_mask = available.dtype == torch.bool and tuple(available.shape) == shape
+    if tuple(candidates.shape) != (*shape, *inputs.shape[1:]) or not is_mask:
+        raise InvalidInputError(
+            "the offered candidates of the decision must have the shape [row, action, *input] with "
+            f"{rows} rows and inputs of shape {list(inputs.shape[1:])}, and a mask [row, action]; "
+            f"got {list(candidates.shape)} and {available.dtype} {list(available.shape)}"
+        )
+    if candidates.dtype != inputs.dtype:
+        raise InvalidInputError(
+            f"the inputs of the decision are {inputs.dtype}, its offered candidates "
+            f"{candidates.dtype}"
+        )
+    require_in_range(candidates, "the offered candidates of the decision")
 
 
 def _require_features(features: Any, rows: int) -> None:

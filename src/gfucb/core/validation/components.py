@@ -8,7 +8,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.settings import validate_component
 
 if TYPE_CHECKING:
-    from gfucb.core.protocols import ActionSelector
+    from gfucb.core.protocols import ActionSelector, SelfSupervision
 
 SELECTOR_PROPERTIES = (
     "joint",
@@ -16,6 +16,15 @@ SELECTOR_PROPERTIES = (
     "reward_perturbation",
     "returns_member",
     "is_optimistic",
+)
+SUPERVISION_MEMBERS = (
+    "steps",
+    "batch_size",
+    "pool_size",
+    "learning_rate",
+    "weight_decay",
+    "views_for",
+    "loss",
 )
 
 
@@ -30,3 +39,15 @@ def validate_action_selector(selector: Any, name: str = "action_selector") -> Ac
             "gfucb.core.protocols.ActionSelector, which has defaults for them"
         )
     return selector
+
+
+def validate_self_supervision(method: Any) -> SelfSupervision:
+    """Return the argument `self_supervision` if it has the members of the protocol."""
+    is_instance = not isinstance(method, type)
+    if not is_instance or any(not hasattr(method, name) for name in SUPERVISION_MEMBERS):
+        shown = repr(method) if is_instance else f"the class {method.__name__}; pass an instance"
+        raise InvalidInputError(
+            "self_supervision must be a SelfSupervision such as gfucb.estimation.Contrastive(), "
+            f'"auto" or None, got {shown}'
+        )
+    return method

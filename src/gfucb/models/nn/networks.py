@@ -125,6 +125,18 @@ class FourierFeatures(nn.Module):
         return self.amplitude * torch.cat([phases.cos(), phases.sin()], dim=-1)
 
 
+def is_image_shape(shape: Sequence[int]) -> bool:
+    """Whether inputs of this shape are images: [height, width] or [channel, height, width]."""
+    return len(shape) in (2, 3) and min(shape[-2:]) >= SMALLEST_IMAGE_SIDE
+
+
+def body_of(module: nn.Module) -> nn.Module:
+    """The layers below `FourierFeatures`, with the same weights; the whole module without them."""
+    if isinstance(module, nn.Sequential) and len(module) > 1:
+        return module[:-1] if isinstance(module[-1], FourierFeatures) else module
+    return module
+
+
 def convolves(module: nn.Module) -> bool:
     """Whether the module has a convolution."""
     kinds = (PooledConvolution, nn.Conv1d, nn.Conv2d, nn.Conv3d)

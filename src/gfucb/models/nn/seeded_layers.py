@@ -10,13 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import grid_sample
 
 from gfucb.core.errors import InvalidInputError
-
-# The constants of splitmix64 as int64; products wrap around, as the method requires.
-_GOLDEN, _MIX_1, _MIX_2 = -7046029254386353131, -4658895280553007687, -7723592293110705685
+from gfucb.core.hashed_draws import hashed_words, uniform_draws
 
 
 class SeededLayer(nn.Module):
-    """Its draws are a hash of its seed and their index (splitmix64, Steele et al. 2014)."""
+    """Its draws are a hash of its seed and their index."""
 
     seed: Tensor
 
@@ -26,10 +24,7 @@ class SeededLayer(nn.Module):
 
     def words(self, count: int) -> Tensor:
         """Random 64-bit words: [count]."""
-        words = torch.arange(count, device=self.seed.device) * _GOLDEN + self.seed
-        words = (words ^ ((words >> 30) & (2**34 - 1))) * _MIX_1
-        words = (words ^ ((words >> 27) & (2**37 - 1))) * _MIX_2
-        return words ^ ((words >> 31) & (2**33 - 1))
+        return hashed_words(self.seed, count)
 
 
 class SeededDropout(SeededLayer):
@@ -81,7 +76,7 @@ class SeededJitter(SeededLayer):
 
     def _draws(self, count: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
         words = self.words(4 * count).view(4, count, 1, 1)
-        draws = ((words >> 40) & (2**24 - 1)).to(dtype) / 2**23 - 1  # in [-1, 1)
+        draws = uniform_draws(words, dtype)
         # The grid has length 2, so a share of the side is twice that number on the grid.
         reach = 2 * self.shift
         return (

@@ -1,0 +1,106 @@
+"""Self-supervised losses: what a network can learn from inputs without rewards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from gfucb.core.protocols import SelfSupervision
+from gfucb.core.validation.settings import (
+    validate_component,
+    validate_count,
+    validate_not_negative,
+    validate_number,
+)
+from gfucb.estimation.views import Views, default_views
+
+
+@dataclass(frozen=True)
+class TwoViews(SelfSupervision):
+    """Settings of the methods that compare two views of each input; the loss is left to them."""
+
+    views: Views | None = None
+    """(inputs [n, *input], generator) -> views of them. None: `ImageViews` for images,
+    `TableViews` for other numbers, and no self-supervision for ids."""
+    steps: int = 100
+    """Gradient steps before each fit."""
+    batch_size: int = 64
+    """Inputs of a step, each in two views. There are no steps before the pool has so many."""
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    pool_size: int = 2048
+    """The most candidates that are kept; see `CandidatePool`."""
+
+    def __post_init__(self) -> None:
+        if self.views is not None:
+            validate_component(self.views, "views", "a function (inputs, generator) -> inputs")
+        validate_count(self.steps, "steps", at_least=0)
+        validate_count(self.batch_size, "batch_size", at_least=2)
+        validate_count(self.pool_size, "pool_size", at_least=self.batch_size)
+        validate_not_negative(self.learning_rate, "learning_rate")
+        validate_not_negative(self.weight_decay, "weight_decay")
+
+    def views_for(self, inputs: Tensor) -> Views | None:
+        """The views of inputs like these [n, *input]; None if they have none."""
+        return default_views(inputs) if self.views is None else self.views
+
+
+@dataclass(frozen=True)
+class Contrastive(TwoViews):
+    """NT-Xent (Chen et al. 2020): find the other view of an input among those of all others.
+
+    With z = outputs / |outputs| and similarities s_ij = <z_i, z_j> / temperature, the loss of a
+    view i with the other view j is log(sum_{k != i} exp(s_ik)) - s_ij, averaged over all 2 n views.
+    """
+
+    temperature: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate_number(self.temperature, "temperature", above=0.0)
+
+    def loss(self, first: Tensor, second: Tensor) -> Tensor:
+        """[..., n, output] of both views -> [...]."""
+        z = normalize(torch.cat([first, second], dim=-2), dim=-1)
+        similarities = z @ z.mT / self.temperature
+        own = torch.eye(z.shape[-2], dtype=torch.bool, device=z.device)
+        positives = similarities.diagonal(first.shape[-2], -2, -1).repeat_interleave(2, dim=-1)
+        totals = similarities.masked_fill(own, -torch.inf).logsumexp(-1)
+        return totals.mean(-1) - positives.mean(-1)
+
+
+@dataclass(frozen=True)
+class VICReg(TwoViews):
+    """Variance, invariance, covariance (Bardes et al. 2022): no comparison with other inputs.
+
+    Both views of an input get close outputs, each output keeps a standard deviation of 1 over
+    inputs, and different outputs are decorrelated.
+    """
+
+    learning_rate: float = 3e-3
+    invariance: float = 25.0
+    variance: float = 25.0
+    covariance: float = 10.0
+    """Larger than the 1 of the paper: there is no expander, the outputs are few."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("invariance", "variance", "covariance"):
+            validate_not_negative(getattr(self, name), name)
+
+    def loss(self, first: Tensor, second: Tensor) -> Tensor:
+        """[..., n, output] of both views -> [...]."""
+        both = torch.stack([first, second])
+        centered = both - both.mean(-2, keepdim=True)
+        covariances = centered.mT @ centered / (both.shape[-2] - 1)
+        variances = covariances.diagonal(dim1=-2, dim2=-1)
+        too_small = (1 - (variances + 1e-4).sqrt()).relu().mean(-1).mean(0)
+        squares = covariances.square().sum((-2, -1)) - variances.square().sum(-1)
+        correlated = squares.sum(0) / both.shape[-1]
+        distances = (first - second).square().mean((-2, -1))
+        return (
+            self.invariance * distances + self.variance * too_small + self.covariance * correlated
+        )
