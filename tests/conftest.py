@@ -65,9 +65,9 @@ def finite_case() -> type[FiniteCase]:
 def restored_registries() -> Iterator[Callable[[], None]]:
     """Forget what a test registers, at its end or when the test calls the fixture."""
     from gfucb.paper import REPRODUCTIONS
-    from gfucb.runs import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, PRESETS, plugins
+    from gfucb.runs import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, POLICIES, PRESETS, plugins
 
-    registries = (AGENTS, ENVIRONMENTS, FITS, ACTION_SELECTORS, PRESETS, REPRODUCTIONS)
+    registries = (AGENTS, ENVIRONMENTS, FITS, ACTION_SELECTORS, POLICIES, PRESETS, REPRODUCTIONS)
     tables = [table for r in registries for table in (r._entries, r._origins)] + [plugins._loaded]
     before = [dict(table) for table in tables]
 

@@ -42,6 +42,7 @@ SMALL = {
     "reproduce all": ["--quick", "--only", "[Ms][=i]*"],  # the jobs of one figure, fig3
     "bench": ["--quick"],
 }
+LOG = "store,action,probability,reward\n" + 30 * "Oslo,none,0.5,0\nLima,coupon,0.5,1\n"
 # What a fenced block may hold: `python` runs, `sh` and `console` are commands, others are figures.
 FENCES = {"python", "sh", "console", "mermaid"}
 
@@ -129,6 +130,7 @@ def working_directory(tmp_path_factory):
     """One working directory for all documents: runs that several documents name run once."""
     directory = tmp_path_factory.mktemp("documents")
     (directory / "runs").mkdir()
+    (directory / "log.csv").write_text(LOG)
     return directory, write_small_mnist(directory / "data" / "mnist")
 
 

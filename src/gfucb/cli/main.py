@@ -13,6 +13,7 @@ try:
     from rich.console import Console
 
     from gfucb.cli.command_defaults import Choices
+    from gfucb.cli.evaluate import EvaluateCommand
     from gfucb.cli.help_texts import reflow_help
     from gfucb.cli.reproduce import PageCommand, ReproduceCommand
     from gfucb.cli.runs import CompareCommand, ReportCommand, RunCommand
@@ -32,10 +33,11 @@ gfucb: multitask bandits and episodic MDPs with a shared representation
   gfucb report    a directory of runs as one self-contained HTML page
   gfucb reproduce a figure or claim of the paper, with a verdict: fig1, fig2a, .. lock, all
   gfucb page      all reproductions as one document
+  gfucb evaluate  what other policies would have earned, from a log with probabilities
   gfucb theory    the bounds of the theory for a class and a size, as printed and corrected
   gfucb audit     replay runs with a known representation and check these bounds
   gfucb bench     the cost of decisions, rounds, tasks and batches, as ratios
-  gfucb presets   list presets, environments, agents, fits and action selectors
+  gfucb presets   list presets, environments, agents, fits, action selectors and policies
   gfucb fetch-mnist   download MNIST into a directory and verify it
 
 Start with
@@ -63,6 +65,7 @@ Command = (
     | ReportCommand
     | ReproduceCommand
     | PageCommand
+    | EvaluateCommand
     | TheoryCommand
     | AuditCommand
     | BenchCommand
@@ -76,6 +79,7 @@ DEFAULTS: dict[str, Callable[[list[str]], Command]] = {
     "report": lambda words: ReportCommand(tyro.MISSING),
     "reproduce": lambda words: ReproduceCommand(tyro.MISSING, tyro.MISSING),
     "page": lambda words: PageCommand(),
+    "evaluate": lambda words: EvaluateCommand(tyro.MISSING),
     "theory": lambda words: TheoryCommand(),
     "audit": lambda words: AuditCommand(tyro.MISSING),
     "bench": lambda words: BenchCommand(

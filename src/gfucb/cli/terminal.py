@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from gfucb.evaluation import Evaluation
 from gfucb.runs.audit import RunAudit
 from gfucb.runs.benchmark_results import Ratio
 from gfucb.runs.metrics import metric_of
@@ -133,6 +134,28 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
         cells = [agent_label(line["agent"]), *list(line.values())[1:]]
         shown.add_row(*cells, style="bold" if line["agent"] in REFERENCES else None)
     return shown
+
+
+def evaluation_table(results: Mapping[str, Evaluation]) -> Table:
+    """One line for each policy and estimator."""
+    first = next(iter(results.values()))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("policy", overflow="fold")
+    table.add_column("estimator")
+    table.caption = (
+        f"mean reward per decision, from {first.num_rows} rows; effective: the number of rows of "
+        "equal weight with the same variance"
+    )
+    for name in ("value", f"{100 * first.confidence:g}% interval", "at all times", "effective"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, result in results.items():
+        for estimate in result.estimates.values():
+            intervals = (estimate.interval, estimate.sequence)
+            shown = ["" if i is None else f"{i.low:.3g} to {i.high:.3g}" for i in intervals]
+            size = "" if estimate.estimator == "dm" else f"{result.effective_sample_size:.1f}"
+            table.add_row(name, estimate.estimator, f"{estimate.value:.4g}", *shown, size)
+        table.add_section()
+    return table
 
 
 def presets_table() -> Table:

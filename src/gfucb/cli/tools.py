@@ -18,6 +18,7 @@ from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
 from gfucb.runs.benchmarks import MEASURES, bench_job
 from gfucb.runs.jobs import Progress, run_all
 from gfucb.runs.plugins import load_plugins
+from gfucb.runs.policy_registry import POLICIES
 from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, AgentEntry, Kind
 
 
@@ -76,7 +77,7 @@ class FetchCommand:
 
 @dataclass(frozen=True)
 class PresetsCommand:
-    """List the presets, environments, agents, fits and action selectors."""
+    """List the presets, environments, agents, fits, action selectors and policies."""
 
     plugin: tuple[Path, ...] = ()
     """Python files that register components of your own."""
@@ -91,6 +92,7 @@ class PresetsCommand:
             "episodic agent": _of_kind("episodic"),
             "fit": FITS,
             "action selector": ACTION_SELECTORS,
+            "policy": POLICIES,
         }
         for noun, entries in components.items():
             console.print("", entries_table(noun, entries))

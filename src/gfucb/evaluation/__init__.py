@@ -14,6 +14,7 @@ from gfucb.evaluation.policies import (
     UniformPolicy,
 )
 from gfucb.evaluation.reward_models import GFUCBRewards, RewardModel
+from gfucb.evaluation.table_logs import LogColumns, NamedLog, log_of_table
 
 __all__ = [
     "ESTIMATORS",
@@ -27,11 +28,14 @@ __all__ = [
     "FunctionPolicy",
     "GFUCBRewards",
     "Interval",
+    "LogColumns",
     "LoggedDecisions",
     "LoggedPolicy",
+    "NamedLog",
     "Policy",
     "PolicyOnLog",
     "RewardModel",
     "UniformPolicy",
     "evaluate",
+    "log_of_table",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,11 +68,11 @@ class Evaluation:
         return self.estimates[estimator]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict for each estimator, for example for `pandas.DataFrame`."""
+        """One dict for each estimator, for `pandas.DataFrame` or JSON; None where undefined."""
         return [
             {
                 "estimator": estimate.estimator,
-                "value": estimate.value,
+                "value": None if math.isnan(estimate.value) else estimate.value,
                 "standard_error": estimate.standard_error,
                 **_bounds(estimate.interval, ""),
                 **_bounds(estimate.sequence, "anytime_"),

@@ -102,19 +102,21 @@ class AgentPolicy:
                 f"the log has tasks 0 to {log.num_tasks - 1}, the agent {self.agent.num_tasks} "
                 "tasks"
             )
-        rows = [self._decide(log, row) for row in torch.arange(len(log)).split(1)]
+        rows = [
+            self.decided(log.candidates[row], log.tasks[row], log.available[row])
+            for row in torch.arange(len(log)).split(1)
+        ]
         return policy_on_log(log, torch.cat(rows))
 
-    def _decide(self, log: LoggedDecisions, row: Tensor) -> Tensor:
-        """Probabilities [1, action] in one row [1]."""
-        offered = (log.candidates[row], log.tasks[row], log.available[row])
+    def decided(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> Tensor:
+        """Probabilities of all actions for the arguments of `decide`: [row, action]."""
         if isinstance(self.agent, Randomised):
-            return self.agent.action_probabilities(*offered)
-        decision = self.agent.decide(*offered)
+            return self.agent.action_probabilities(candidates, tasks, available)
+        decision = self.agent.decide(candidates, tasks, available)
         if decision.action_probabilities is not None:
             return decision.action_probabilities.cpu()
         actions = decision.actions.cpu()[:, None]
-        return torch.zeros(1, log.num_actions, dtype=torch.float64).scatter(1, actions, 1.0)
+        return torch.zeros(available.shape, dtype=torch.float64).scatter(1, actions, 1.0)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from gfucb.runs.environments import (
 )
 from gfucb.runs.loop import play
 from gfucb.runs.plugins import load_plugins
+from gfucb.runs.policy_registry import POLICIES, register_policy
 from gfucb.runs.presets import PRESETS, Preset, register_preset
 from gfucb.runs.registry import (
     ACTION_SELECTORS,
@@ -43,6 +44,7 @@ __all__ = [
     "AGENTS",
     "ENVIRONMENTS",
     "FITS",
+    "POLICIES",
     "PRESETS",
     "AgentConfig",
     "BanditAgentConfig",
@@ -68,6 +70,7 @@ __all__ = [
     "register_agent",
     "register_environment",
     "register_fit",
+    "register_policy",
     "register_preset",
     "run",
     "run_comparison",

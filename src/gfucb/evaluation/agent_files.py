@@ -1,0 +1,97 @@
+"""Saved agents as policies."""
+
+from __future__ import annotations
+
+import ast
+import os
+from typing import Any
+
+import torch
+
+from gfucb.bandits import GFUCB
+from gfucb.core.checkpoint import read_notes, read_state, restore
+from gfucb.core.errors import InvalidInputError, SavedStateError
+from gfucb.evaluation.logged_decisions import LoggedDecisions
+from gfucb.evaluation.policies import AgentPolicy, PolicyOnLog, policy_on_log
+from gfucb.evaluation.table_logs import NamedLog
+from gfucb.tables import Schema
+
+# Settings of a saved agent that its file states as Python literals.
+LITERALS = ("seed", "ridge", "value_range", "refit_growth")
+
+
+def restored_agent(path: str | os.PathLike[str]) -> GFUCB:
+    """The `GFUCB` agent that was saved at `path`, built with the settings that the file states.
+
+    Agents with a component of the user's own cannot be built from a file; they are refused by the
+    name of the setting.
+    """
+    _, facts = read_state(path)
+    if facts.get("agent") != "GFUCB":
+        raise SavedStateError(
+            f"{path} holds an agent of type {facts.get('agent')}, and only GFUCB can be built from "
+            "a file; register a policy that builds and restores it, and pass its file as --plugin"
+        )
+    settings = {name: _literal(facts[name]) for name in LITERALS if name in facts}
+    agent = GFUCB(int(facts["num_tasks"]), **settings)
+    restore(agent, path)
+    return agent
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return float(text) if text == "inf" else text  # infinity and "auto" are no literals
+
+
+def agent_policy(path: str | os.PathLike[str], named: NamedLog) -> AgentPolicy | SchemaPolicy:
+    """A saved agent on a log.
+
+    A log that was read from a table has columns with names, so the agent must have been saved with
+    the schema that encodes them.
+    """
+    agent = restored_agent(path)
+    if named.table is None:
+        return AgentPolicy(agent)
+    text = read_notes(path).get("schema")
+    if text is None:
+        raise SavedStateError(
+            f"{path} has no schema, so it is unknown how the agent reads the columns of the log; "
+            'save it by gfucb.save(agent, path, notes={"schema": schema.to_json()})'
+        )
+    return SchemaPolicy(agent, Schema.from_json(text), named)
+
+
+class SchemaPolicy:
+    """An agent that reads the table of a log by a schema of its own."""
+
+    def __init__(self, agent: GFUCB, schema: Schema, named: NamedLog) -> None:
+        self.agent, self.schema, self.named = agent, schema, named
+
+    def on(self, log: LoggedDecisions) -> PolicyOnLog:
+        """See `Policy.on`; the log must be the whole one that was read from the table."""
+        table, names = self.named.table, [str(name) for name in self.named.action_names]
+        if table is None or log is not self.named.log:
+            raise InvalidInputError("a policy with a schema can be evaluated on its own log only")
+        offered = [
+            [name for name, is_offered in zip(names, row, strict=True) if is_offered]
+            for row in log.available.tolist()
+        ]
+        offers = self.schema.offers(table, offered)
+        policy = AgentPolicy(self.agent)
+        probabilities = torch.zeros(log.available.shape, dtype=torch.float64)
+        available = offers.available
+        if available is None:
+            available = torch.ones(offers.candidates.shape[:2], dtype=torch.bool)
+        for row in range(len(log)):
+            own = [str(name) for name in offers.names[row]]
+            found = policy.decided(
+                offers.candidates[row : row + 1],
+                offers.tasks[row : row + 1],
+                available[row : row + 1],
+            )
+            for name, probability in zip(own, found[0].tolist(), strict=True):
+                if probability > 0:
+                    probabilities[row, names.index(name)] = probability
+        return policy_on_log(log, probabilities)

@@ -1,0 +1,171 @@
+"""Logs as tables: one row for each decision, with named tasks and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.arrays import to_tensor
+from gfucb.evaluation.logged_decisions import LoggedDecisions
+from gfucb.tables import Schema
+from gfucb.tables.column_values import numbers_of
+from gfucb.tables.frames import RawTable, TableLike, read_table
+from gfucb.tables.labels import Labels, shown_names
+from gfucb.tables.raw_columns import Label
+
+# Between the names of available actions in a cell.
+SEPARATOR = "|"
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """Which columns of a table hold what. All others are the context."""
+
+    action: str = "action"
+    """Column with the name of the chosen action."""
+    probability: str = "probability"
+    """Column with the probability with which the action was drawn."""
+    reward: str = "reward"
+    """Column of rewards."""
+    task: str | None = None
+    """Column with the name of the task: the store, the market, the user."""
+    available: str | None = None
+    """Column with the names of the actions that could be chosen, separated by |."""
+    prefix: str | None = None
+    """The columns PREFIX + name of an action hold its probability in every row. With them, dr has
+    an interval that is valid at all times."""
+    ignore: tuple[str, ...] = ()
+    """Columns to leave out of the context, such as dates and ids."""
+
+    def roles(self, table: RawTable) -> set[str]:
+        """All columns that are not part of the context."""
+        named = {self.action, self.probability, self.reward, self.task, self.available}
+        own = {name for name in named if name is not None} | set(self.ignore)
+        if self.prefix is not None:
+            own |= {name for name in table.names if name.startswith(self.prefix)}
+        return own
+
+
+@dataclass(frozen=True, eq=False)
+class NamedLog:
+    """A log with the names of its actions and tasks.
+
+    Attributes:
+        log: the logged decisions.
+        action_names: by number. Empty if the actions of the rows have no common names.
+        task_names: by number.
+        table: the rows as they were read, for agents with a schema of their own; None if the log
+            was no table.
+    """
+
+    log: LoggedDecisions
+    action_names: tuple[Any, ...] = ()
+    task_names: tuple[Any, ...] = ()
+    table: RawTable | None = field(default=None, repr=False)
+
+    def action(self, name: str) -> int:
+        """The number of an action, given by its name."""
+        numbers = {str(known): number for number, known in enumerate(self.action_names)}
+        if not numbers:
+            numbers = {str(number): number for number in range(self.log.num_actions)}
+        if name not in numbers:
+            raise InvalidInputError(
+                f"the log has no action {name!r}; it has {shown_names(list(numbers))}"
+            )
+        return numbers[name]
+
+
+def log_of_table(
+    table: TableLike,
+    columns: LogColumns | None = None,
+    *,
+    actions: Collection[Any] | None = None,
+) -> NamedLog:
+    """Read a table with one row for each decision, in the order they were made.
+
+    The context and the one-hot action are the candidates of the log (`gfucb.tables.Schema`).
+
+    >>> table = {"action": ["none", "coupon"], "probability": [0.5, 0.25], "reward": [0, 1]}
+    >>> log_of_table(table).log
+    LoggedDecisions(2 rows, 2 actions, 1 task)
+
+    Args:
+        table: a data frame, a dict of columns, a list of dicts or an array.
+        columns: which columns hold what.
+        actions: the names of all actions; by default those in the table.
+    """
+    columns = LogColumns() if columns is None else columns
+    raw = read_table(table)
+    if raw.num_rows == 0:
+        raise InvalidInputError("the log has no rows; an estimate needs at least one")
+    for name in (columns.action, columns.probability, columns.reward):
+        raw.column(name)  # says which columns there are
+    labels = _action_labels(raw, columns, actions)
+    roles = columns.roles(raw)
+    schema = Schema.of(
+        raw,
+        task=columns.task,
+        action=columns.action,
+        actions=list(labels.names),
+        ignore=sorted(name for name in roles - {columns.action, columns.task} if name in raw.names),
+    )
+    offers = schema.offers(raw, _available_names(raw, columns.available))
+    log = LoggedDecisions(
+        labels.numbers_in(raw, "pass the names of all actions"),
+        numbers_of(raw.column(columns.probability), "probability"),
+        numbers_of(raw.column(columns.reward), "reward"),
+        offers.candidates,
+        offers.tasks,
+        offers.available,
+        _action_probabilities(raw, columns.prefix, labels.names),
+        num_tasks=schema.num_tasks,
+    )
+    task_names = () if schema.task is None else schema.task.names
+    return NamedLog(log, labels.names, task_names, raw)
+
+
+def _action_labels(raw: RawTable, columns: LogColumns, actions: Collection[Any] | None) -> Labels:
+    """The names of all actions: those stated, those with probabilities, or those in the table."""
+    if actions is not None:
+        return Labels.listed(columns.action, actions)
+    if columns.prefix is not None:
+        prefix = columns.prefix
+        names = [name.removeprefix(prefix) for name in raw.names if name.startswith(prefix)]
+        if not names:
+            raise InvalidInputError(f"the table has no column that starts with {prefix!r}")
+        return Labels.listed(columns.action, names)
+    found = [str(label) for label in Labels.of(raw.column(columns.action)).names]
+    if columns.available is not None:
+        for own in _available_names(raw, columns.available) or []:
+            found += own
+    return Labels.listed(columns.action, sorted(set(found)))
+
+
+def _available_names(raw: RawTable, column: str | None) -> list[list[str]] | None:
+    if column is None:
+        return None
+    texts = raw.column(column).texts()
+    if None in texts:
+        raise InvalidInputError(
+            f"the column {column!r} must hold the names of the available actions in every row, "
+            f"separated by {SEPARATOR}, but row {texts.index(None)} is empty"
+        )
+    return [[name.strip() for name in str(text).split(SEPARATOR)] for text in texts]
+
+
+def _action_probabilities(
+    raw: RawTable, prefix: str | None, names: tuple[Label, ...]
+) -> Tensor | None:
+    """Probabilities of all actions [row, action]; an empty cell is 0."""
+    if prefix is None:
+        return None
+    columns = [
+        to_tensor(numbers_of(raw.column(f"{prefix}{name}"), "probability"), prefix)
+        for name in names
+    ]
+    return torch.stack(columns, 1).nan_to_num(0.0)
