@@ -105,6 +105,10 @@ def test_tables_that_no_fit_can_have_are_refused():
         ("table.scales", 4, 1.5),  # shared
         ("table.scales", 5, 0.0),  # mean_ratio
         ("table.scales", 0, -1.0),
+        ("table.factor", 0, -1.0),
+        ("table.factor", 1, 1.0),  # above the diagonal
+        ("table.layout", 4, 0),
+        ("table.layout", 4, 4),
         ("table.layout", 0, 8),
         ("table.layout", 1, 5),
         ("table.layout", 2, 2),

@@ -107,7 +107,7 @@ def test_features_of_a_table_follow_the_number_of_tasks_at_the_next_fit():
     play(agent, numbers_of_actions, range(5, 15))
     fresh = GFUCB(8)
     play(fresh, numbers_of_actions, range(5))
-    names = ("table.explored", "table.frequencies")
+    names = ("table.layout", "table.frequencies")
     assert all(torch.equal(agent.state()[n], fresh.state()[n]) for n in names)
     assert agent.state()["table.scales"][-1] > 0  # the mean of heads is not zero any more
 

@@ -31,6 +31,12 @@ class Case:
     scales: torch.Tensor
     num_tasks: int
     mean_ratio: float
+    factor: torch.Tensor | None = None
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """S, [feature, feature]."""
+        return np.eye(DIM) if self.factor is None else (self.factor @ self.factor.mT).numpy()
 
     @property
     def sums(self) -> TaskMoments:
@@ -40,11 +46,11 @@ class Case:
 
     @property
     def covariance_of_samples(self) -> np.ndarray:
-        """I + Phi D^2 Phi^T within a task + mean_ratio Phi D^2 Phi^T, [sample, sample]."""
+        """I + Phi D S D Phi^T within a task + mean_ratio Phi D^2 Phi^T, [sample, sample]."""
         scaled = (self.features * self.scales).numpy()
-        products = scaled @ scaled.T
+        own, shared = scaled @ self.correlation @ scaled.T, scaled @ scaled.T
         is_same = (self.tasks[:, None] == self.tasks).numpy()
-        return np.eye(len(products)) + is_same * products + self.mean_ratio * products
+        return np.eye(len(own)) + is_same * own + self.mean_ratio * shared
 
     @property
     def noise(self) -> float:
@@ -64,9 +70,9 @@ class Case:
         The blocks are the shared mean, then the head of each task, all for scaled features.
         """
         blocks = self.num_tasks + 1
-        between = np.full((blocks, blocks), self.mean_ratio)
-        between[1:, 1:] += np.eye(self.num_tasks)
-        prior = np.kron(between, np.eye(DIM))
+        is_head = np.diag([0.0] + [1.0] * self.num_tasks)
+        shared = np.full((blocks, blocks), self.mean_ratio)
+        prior = np.kron(shared, np.eye(DIM)) + np.kron(is_head, self.correlation)
         design = np.zeros((len(self.targets), blocks, DIM))
         rows = np.arange(len(self.targets))
         design[rows, self.tasks.numpy() + 1] = (self.features * self.scales).numpy()
@@ -77,7 +83,12 @@ class Case:
         return mean.reshape(blocks, DIM), covariance.reshape(blocks, DIM, blocks, DIM)
 
 
-def make(num_tasks: int, mean_ratio: float, num_samples: int = 30) -> Case:
+FACTOR = torch.tensor([[1.5, 0.0, 0.0], [-0.9, 0.2, 0.0], [0.4, 0.3, 0.7]], dtype=torch.float64)
+
+
+def make(
+    num_tasks: int, mean_ratio: float, num_samples: int = 30, factor: torch.Tensor | None = None
+) -> Case:
     draws = random_stream(num_samples, "evidence", num_tasks)
     tasks = torch.randint(num_tasks, (num_samples,), generator=draws)
     tasks[tasks == 2] = 0
@@ -88,6 +99,7 @@ def make(num_tasks: int, mean_ratio: float, num_samples: int = 30) -> Case:
         scales=torch.tensor([0.3, 1.0, 2.5], dtype=torch.float64),
         num_tasks=num_tasks,
         mean_ratio=mean_ratio,
+        factor=factor,
     )
 
 
@@ -116,6 +128,26 @@ def test_the_posterior_is_that_of_the_joint_gaussian(num_tasks, mean_ratio, num_
     own = found.covariances
     close((own @ (found.moments + found.mean)[:, :, None]).squeeze(-1), means[1:])
     of_heads = own + own @ found.mean_covariance @ own
+    for task in range(num_tasks):
+        close(of_heads[task], covariance[task + 1, :, task + 1])
+
+
+@pytest.mark.parametrize("num_samples", [1, 3, 30])
+@pytest.mark.parametrize(("num_tasks", "mean_ratio"), CASES)
+def test_correlated_heads_have_the_posterior_of_the_joint_gaussian(
+    num_tasks, mean_ratio, num_samples
+):
+    case = make(num_tasks, mean_ratio, num_samples, FACTOR)
+    found = two_level_posterior(case.sums, case.scales, mean_ratio, FACTOR)
+    close(found.log_evidence, case.log_evidence)
+    close(found.noise, case.noise)
+    means, covariance = case.posterior()
+    close(FACTOR @ found.mean, means[0])
+    close(FACTOR @ found.mean_covariance @ FACTOR.mT, covariance[0, :, 0])
+    own = found.covariances
+    heads = (own @ (found.moments + found.mean)[:, :, None]).squeeze(-1)
+    close(heads @ FACTOR.mT, means[1:])
+    of_heads = FACTOR @ (own + own @ found.mean_covariance @ own) @ FACTOR.mT
     for task in range(num_tasks):
         close(of_heads[task], covariance[task + 1, :, task + 1])
 

@@ -49,8 +49,7 @@ def fit(
         tasks,
         rewards,
         num_tasks=num_tasks,
-        columns=columns,
-        start=start or TableScales(),
+        start=TableFeatures(columns, start or TableScales()),
         reward_range=reward_range,
         generator=random_stream(seed, "table fit"),
     )

@@ -8,6 +8,7 @@ import torch
 
 from gfucb.core.random import random_stream
 from gfucb.models.table_features import (
+    EXPLORED_COLUMNS,
     FEWEST_FREQUENCIES,
     LARGEST_COVARIANCES,
     LARGEST_STANDARDISED,
@@ -131,20 +132,28 @@ class TestActions:
 
     def test_linear_features_have_a_block_for_each_action(self):
         columns = columns_of(WITH_ARMS, ARM_LAYOUT)
-        linear = columns.linear_features(WITH_ARMS) / columns.explored**0.5
+        linear = columns.linear_features(WITH_ARMS) / 2  # of one task
         linear = linear.view(ROWS, ARMS, COLUMNS + 1)
         chosen = linear[torch.arange(ROWS), torch.arange(ROWS) % ARMS]
         assert torch.equal(chosen[:, 0], torch.ones(ROWS).double())
         expected = columns.standardise(WITH_ARMS)[0] / math.sqrt(COLUMNS)
-        assert torch.equal(chosen[:, 1:], expected)
+        torch.testing.assert_close(chosen[:, 1:], expected)
         assert int(linear.any(-1).sum()) == ROWS
+
+    def test_with_more_tasks_each_explores_less_and_columns_least(self):
+        columns = columns_of(WITH_ARMS, ARM_LAYOUT)
+        alone = columns.linear_features(WITH_ARMS)[0, : COLUMNS + 1]
+        of_many = replace(columns, num_tasks=10**9).linear_features(WITH_ARMS)[0, : COLUMNS + 1]
+        torch.testing.assert_close(alone[0] / of_many[0], torch.tensor(2.0).double())
+        expected = torch.full((COLUMNS,), 2.0 / EXPLORED_COLUMNS).double()
+        torch.testing.assert_close(alone[1:] / of_many[1:], expected)
 
     def test_fixed_arms_have_only_constants(self):
         columns = columns_of(ONE_HOT, TableLayout(ARMS, 0, ARMS))
         assert columns.num_directions == 0
         features = columns.features(ONE_HOT, 1.0)
         assert torch.equal(features, torch.cat([torch.ones(ROWS, 1).double(), ONE_HOT], dim=1))
-        assert torch.equal(columns.linear_features(ONE_HOT) / columns.explored**0.5, ONE_HOT)
+        assert torch.equal(columns.linear_features(ONE_HOT) / 2, ONE_HOT)
         expected = torch.tensor([0.4 * 2.0] + [0.6 * 2.0] * ARMS).double().sqrt()
         torch.testing.assert_close(columns.scales(SCALES), expected)
 
@@ -211,5 +220,5 @@ class TestSizes:
         inputs = torch.cat([normal("context", 40, 30), torch.eye(40).double()], dim=1)
         columns = columns_of(inputs, layout)
         assert not columns.explores_columns
-        assert torch.equal(columns.linear_features(inputs) / columns.explored**0.5, inputs[:, 30:])
+        assert torch.equal(columns.linear_features(inputs) / 2, inputs[:, 30:])
         assert columns_of(WITH_ARMS, ARM_LAYOUT).explores_columns

@@ -24,18 +24,17 @@ from gfucb.models.table_features import (
     TableColumns,
     TableFeatures,
     TableScales,
-    explored_scale,
     largest_size,
 )
 from gfucb.models.table_layout import TableLayout
 
-PROJECTION = "table.projection"
+PROJECTION, FACTOR = "table.projection", "table.factor"
 
 
 class TableLearner(PosteriorLearner):
     """Keeps a two-level linear model of a table up to date, see `fit_table`.
 
-    A fit chooses standardisation, scales of the features, noise, and the mean of all heads.
+    A fit chooses standardisation, scales of the features, noise, and mean and covariance of heads.
     """
 
     kind: ClassVar[str] = "table"
@@ -62,26 +61,32 @@ class TableLearner(PosteriorLearner):
         """Standardise again, and search scales from those of the fit before."""
         inputs = data.inputs.flatten(1).to(torch.float64)
         if before is not None and isinstance(before.features, TableFeatures):
-            columns = before.features.columns
-            if columns.explored == explored_scale(self.num_tasks):
-                columns = columns.standardised_by(inputs)
-            else:  # tasks were added since the columns were chosen
-                columns = self._columns(self._affordable(columns.layout), inputs)
-            scales = before.features.scales
-            if scales.mean_ratio == 0:  # of a single task
-                scales = replace(scales, mean_ratio=TableScales().mean_ratio)
+            start = self._next_start(before.features, inputs)
         else:
-            columns, scales = self._first_columns(inputs, computed), TableScales()
+            start = TableFeatures(self._first_columns(inputs, computed), TableScales())
         return fit_table(
             inputs,
             data.tasks,
             rewards,
             num_tasks=self.num_tasks,
-            columns=columns,
-            start=scales,
+            start=start,
             reward_range=self.reward_range,
             generator=random_stream(self.seed, "table-fit", self.num_fits),
         )
+
+    def _next_start(self, before: TableFeatures, inputs: Tensor) -> TableFeatures:
+        """The features of the fit before, standardised by all inputs [sample, column]."""
+        columns = before.columns
+        if columns.num_tasks == self.num_tasks:
+            return replace(before, columns=columns.standardised_by(inputs))
+        # Tasks were added since the columns were chosen.
+        columns = self._columns(self._affordable(columns.layout), inputs)
+        scales = before.scales
+        if scales.mean_ratio == 0:  # of a single task
+            scales = replace(scales, mean_ratio=TableScales().mean_ratio)
+        size, factor = len(columns.scales(scales)), before.factor
+        is_known = factor is not None and len(factor) == size
+        return TableFeatures(columns, scales, factor if is_known else None)
 
     def _first_columns(self, inputs: Tensor, computed: ChosenFeatures | None) -> TableColumns:
         """Columns for the layout that the first decision has found, or that of the samples."""
@@ -101,7 +106,7 @@ class TableLearner(PosteriorLearner):
         return TableLayout(layout.num_columns) if is_large else layout
 
     def state_of_features(self, fit: PosteriorFit) -> dict[str, Tensor]:
-        """Layout, standardisation, frequencies and scales."""
+        """Layout, standardisation, frequencies, scales, and correlation of weights."""
         assert isinstance(fit.features, TableFeatures)
         columns, layout = fit.features.columns, fit.features.columns.layout
         numbers = (
@@ -109,6 +114,7 @@ class TableLearner(PosteriorLearner):
             layout.first_action,
             layout.num_actions,
             int(columns.explores_columns),
+            columns.num_tasks,
         )
         state = {
             "table.layout": torch.tensor(numbers),
@@ -116,21 +122,29 @@ class TableLearner(PosteriorLearner):
             "table.spread": columns.spread,
             "table.frequencies": columns.frequencies,
             "table.scales": torch.tensor(astuple(fit.features.scales), dtype=torch.float64),
-            "table.explored": torch.tensor(columns.explored, dtype=torch.float64),
         }
-        return state if columns.projection is None else state | {PROJECTION: columns.projection}
+        if columns.projection is not None:
+            state[PROJECTION] = columns.projection
+        if fit.features.factor is not None:
+            state[FACTOR] = fit.features.factor
+        return state
 
     def restored_fit(
         self, state: Mapping[str, Tensor], inputs: Tensor, offset: float, posterior: HeadPosterior
     ) -> PosteriorFit:
-        """The fit with the saved layout, standardisation, frequencies and scales."""
-        saved = validate_state_tensor(state, "table.layout", (4,), dtype=torch.int64, low=0)
-        num_columns, first_action, num_actions, explores_columns = saved.tolist()
+        """The fit with the saved layout, standardisation, frequencies, scales and correlation."""
+        saved = validate_state_tensor(state, "table.layout", (5,), dtype=torch.int64, low=0)
+        num_columns, first_action, num_actions, explores_columns, num_tasks = saved.tolist()
         width = inputs[0].numel()
         if num_columns != width or first_action + num_actions > width:
             raise InvalidInputError(
                 f"'table.layout' of the state is {saved.tolist()}, "
                 f"but its inputs have {width} columns"
+            )
+        if not 1 <= num_tasks <= self.num_tasks:  # tasks may have been added since the last fit
+            raise InvalidInputError(
+                f"'table.layout' of the state is for {num_tasks} tasks, "
+                f"but the agent has {self.num_tasks}"
             )
         layout = TableLayout(num_columns, first_action, num_actions)
         context, projection = layout.num_context, None
@@ -143,20 +157,31 @@ class TableLearner(PosteriorLearner):
             checked_floats(state, "table.spread", (context,), low=math.ulp(0.0)).to(self.device),
             projection,
             checked_floats(state, "table.frequencies", (None, directions)).to(self.device),
-            float(checked_floats(state, "table.explored", (), low=0.0)),
+            num_tasks,
             bool(explores_columns),
         )
-        return PosteriorFit(TableFeatures(columns, self._restored_scales(state)), posterior, offset)
+        features = TableFeatures(
+            columns,
+            self._restored_scales(state, num_tasks),
+            None if num_tasks == 1 else self._restored_factor(state, posterior.feature_dim),
+        )
+        return PosteriorFit(features, posterior, offset)
 
-    def _restored_scales(self, state: Mapping[str, Tensor]) -> TableScales:
+    def _restored_factor(self, state: Mapping[str, Tensor], size: int) -> Tensor:
+        """The saved factor; one that is not a lower Cholesky factor is refused."""
+        factor = checked_floats(state, FACTOR, (size, size))
+        if bool(factor.triu(1).any()) or not bool((factor.diagonal() > 0).all()):
+            raise InvalidInputError(f"'{FACTOR}' of the state is not a lower Cholesky factor")
+        return factor.to(self.device)
+
+    @staticmethod
+    def _restored_scales(state: Mapping[str, Tensor], num_tasks: int) -> TableScales:
         """The saved scales; those that no search can find are refused."""
         names = [field.name for field in fields(TableScales)]
-        # Tasks that were added since the last fit did not count in it.
-        is_of_one_task = float(state["table.explored"]) == explored_scale(1)
         scales = TableScales(*checked_floats(state, "table.scales", (len(names),)).tolist())
         for name in names:
             low, high = LIMITS[name]
-            if name == "mean_ratio" and is_of_one_task:
+            if name == "mean_ratio" and num_tasks == 1:
                 low = high = 0.0
             if not low <= getattr(scales, name) <= high:
                 raise InvalidInputError(

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from gfucb.estimation.evidence import (
     TaskMoments,
-    TwoLevelPosterior,
     log_evidence,
     two_level_posterior,
 )
+from gfucb.estimation.head_covariance import covariance_factor
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
@@ -41,6 +41,10 @@ LENGTH_PRIOR = 8.0
 # Exploration: linear effects as large as this share of the reward range are considered possible,
 # in the sense of LinUCB, and less so after many samples.
 EXPLORED_SHARE, EXPLORED_SAMPLES = 0.25, 1000
+# The squared radius is the noise variance: intervals of one posterior standard deviation. Arms
+# without any context are tried again only because of their bonus. With this factor 8.5% of tasks
+# were stuck on a wrong arm instead of 15.8% (twenty tuning seeds), at the same regret.
+RADIUS_WITHOUT_CONTEXT = 3.0
 # The range of rewards, in standard deviations, if it is not known.
 UNKNOWN_RANGE = 4.0
 
@@ -51,20 +55,20 @@ def fit_table(
     rewards: Tensor,
     *,
     num_tasks: int,
-    columns: TableColumns,
-    start: TableScales,
+    start: TableFeatures,
     reward_range: float | None,
     generator: torch.Generator,
 ) -> PosteriorFit:
     """Choose scales by marginal likelihood, starting from `start`, and solve all heads.
+
+    With several tasks, the covariance of their heads is then estimated around these scales.
 
     Args:
         inputs: [n, column].
         tasks: [n].
         rewards: [n], without outliers.
         num_tasks: M.
-        columns: standardisation and frequencies.
-        start: scales of the previous fit.
+        start: standardisation and frequencies, and scales and covariance of the previous fit.
         reward_range: the width of the range of rewards, if it is known.
         generator: selects the samples of the search, if there are too many.
     """
@@ -72,17 +76,35 @@ def fit_table(
     targets = rewards - offset
     spread = float(targets.square().mean().sqrt())
     width = reward_range or UNKNOWN_RANGE * spread or 1.0
-    scales = start if num_tasks > 1 else replace(start, mean_ratio=0.0)
+    columns, scales = start.columns, start.scales
+    if num_tasks == 1:
+        scales = replace(scales, mean_ratio=0.0)
     samples = _Samples(inputs, tasks, targets, num_tasks, columns, width**2)
     if len(rewards) >= FEWEST_SEARCH_SAMPLES:
         scales = _search(samples.subset(generator), scales)
-    posterior = two_level_posterior(
-        samples.sums(scales.length), columns.scales(scales), scales.mean_ratio
-    )
+    sums, deviations = samples.sums(scales.length), columns.scales(scales)
+    factor = None
+    if num_tasks > 1:
+        # Fourier features of another length are other features.
+        known = start.factor if scales.length == start.scales.length else None
+        factor = covariance_factor(sums, deviations, scales.mean_ratio, known)
+    posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor)
     share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + len(rewards))
     explored = share * width**2 / posterior.noise
-    heads = _head_posterior(posterior, samples.linear_covariances(), samples.tries(), explored)
-    return PosteriorFit(TableFeatures(columns, scales), heads, offset)
+    factor_of_radius = 1.0 if columns.num_directions else RADIUS_WITHOUT_CONTEXT
+    squared_radius = factor_of_radius * posterior.noise
+    heads = HeadPosterior(
+        CopyOnWriteRows(posterior.covariances),
+        posterior.moments,
+        posterior.mean,
+        posterior.mean_covariance,
+        CopyOnWriteRows(samples.linear_covariances()),
+        explored / factor_of_radius,
+        posterior.noise,
+        squared_radius,
+        samples.tries(),
+    )
+    return PosteriorFit(TableFeatures(columns, scales, factor), heads, offset)
 
 
 def prior_posterior(
@@ -223,19 +245,3 @@ def _prior_cost(scales: TableScales) -> float:
             weight = LENGTH_PRIOR if name == "length" else SCALE_PRIOR
             cost += weight * math.log10(value / usual) ** 2
     return cost
-
-
-def _head_posterior(
-    fitted: TwoLevelPosterior, linear_covariances: Tensor, tries: Tensor, exploration_scale: float
-) -> HeadPosterior:
-    return HeadPosterior(
-        CopyOnWriteRows(fitted.covariances),
-        fitted.moments,
-        fitted.mean,
-        fitted.mean_covariance,
-        CopyOnWriteRows(linear_covariances),
-        exploration_scale,
-        fitted.noise,
-        fitted.noise,
-        tries,
-    )

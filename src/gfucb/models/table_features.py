@@ -21,8 +21,9 @@ LARGEST_STANDARDISED = 10.0
 CONSTANT_SPREAD = 1e-9
 # More columns than this, or than half of the features, are projected to random directions.
 MOST_COLUMNS = 200
-# A single task has to try by itself what many tasks try together: its linear features are larger.
-SINGLE_TASK_EXPLORATION = 3.0
+# Linear features of columns have this size, those of constants the size 1; with one task both have
+# the size 2. Columns vary from round to round, and arms do not.
+EXPLORED_COLUMNS = 0.4
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class TableColumns:
         spread: their standard deviations, [context column].
         projection: [context column, direction] for many columns, otherwise None.
         frequencies: standard normal, [frequency, direction].
-        explored: the squared scale of `linear_features`.
+        num_tasks: for how many tasks the sizes of features were chosen.
         explores_columns: whether `linear_features` include the columns; with very many actions
             and columns they are a constant for each action.
     """
@@ -63,7 +64,7 @@ class TableColumns:
     spread: Tensor
     projection: Tensor | None
     frequencies: Tensor
-    explored: float = 1.0
+    num_tasks: int = 1
     explores_columns: bool = True
 
     @classmethod
@@ -84,9 +85,8 @@ class TableColumns:
         draws = torch.randn(count, columns, generator=generator, dtype=torch.float64)
         empty = context.new_zeros(context.shape[1])
         explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
-        explored = explored_scale(num_tasks)
         frequencies = draws.to(inputs.device)
-        plain = cls(layout, empty, empty + 1, projection, frequencies, explored, explores_columns)
+        plain = cls(layout, empty, empty + 1, projection, frequencies, num_tasks, explores_columns)
         return plain.standardised_by(inputs)
 
     def standardised_by(self, inputs: Tensor) -> TableColumns:
@@ -141,13 +141,17 @@ class TableColumns:
         return part.sqrt()
 
     def linear_features(self, inputs: Tensor) -> Tensor:
-        """A constant and the columns, for each action: [n, linear feature]."""
+        """A constant and the columns, for each action: [n, linear feature].
+
+        Their sizes are standard deviations of possible effects, in units of those of the constants
+        of many tasks. What many tasks try together, a single task has to try by itself.
+        """
         columns, actions = self.standardise(inputs)
-        norm = math.sqrt(max(1, self.num_directions))
-        part = columns.new_ones(len(columns), 1)
+        alone = 1 / self.num_tasks
+        part = columns.new_full((len(columns), 1), 1 + alone)
         if self.explores_columns:
-            part = torch.cat([part, columns / norm], dim=1)
-        part = math.sqrt(self.explored) * part
+            size = EXPLORED_COLUMNS + (2 - EXPLORED_COLUMNS) * alone
+            part = torch.cat([part, size / math.sqrt(max(1, self.num_directions)) * columns], dim=1)
         return part if actions is None else _per_action(part, actions)
 
     def action_columns(self) -> Tensor:
@@ -165,22 +169,26 @@ class TableFeatures:
     Under the prior, the deviation of the head of a task from the mean of all tasks is
     N(0, noise variance * I) on the scaled features. The linear features have zero weight in every
     head; they carry the additional uncertainty of `HeadPosterior.exploration`.
+
+    Attributes:
+        columns: standardisation and frequencies.
+        scales: prior scales of the weights.
+        factor: lower Cholesky factor of the correlation of weights over tasks,
+            [feature, feature]; None for uncorrelated weights.
     """
 
     columns: TableColumns
     scales: TableScales
+    factor: Tensor | None = None
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """[n, column] -> [n, feature]."""
         inputs = inputs.flatten(1)
         plain = self.columns.features(inputs, self.scales.length)
         scaled = plain * self.columns.scales(self.scales)
+        if self.factor is not None:
+            scaled = scaled @ self.factor
         return torch.cat([scaled, self.columns.linear_features(inputs)], dim=1)
-
-
-def explored_scale(num_tasks: int) -> float:
-    """The squared scale of the linear features of so many tasks."""
-    return 1 + SINGLE_TASK_EXPLORATION / num_tasks
 
 
 def largest_size(num_tasks: int) -> int:
