@@ -8,6 +8,7 @@ from gfucb.bandits import Grouped, LinearUCB
 from gfucb.checks import check_bandit_agent
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import draw_actions, random_stream
+from gfucb.estimation import Contrastive
 from gfucb.evaluation import AgentPolicy, LoggedDecisions, evaluate
 from gfucb.exploration import InverseGap, ThompsonSampling
 
@@ -250,6 +251,14 @@ def test_candidates_that_are_alike_and_networks_can_be_sampled():
     agent = gfucb.Randomised(network, distribution=ThompsonSampling(300))
     agent.observe(agent.decide(CANDIDATES.float()), [0.1, 0.6])
     assert float(agent.decide(CANDIDATES.float()).action_probabilities.sum()) == pytest.approx(2)
+
+
+def test_agents_that_learn_from_all_candidates_get_all_of_them():
+    inner = gfucb.GFUCB(2, torch.nn.Linear(4, 2), seed=0, self_supervision=Contrastive())
+    agent = gfucb.Randomised(inner, epsilon=1.0)
+    decision = agent.decide(CANDIDATES.float(), available=AVAILABLE)
+    torch.testing.assert_close(decision.offered.inputs, CANDIDATES.float()[AVAILABLE])
+    agent.observe(decision[[1]], [0.5])
 
 
 def test_zero_probabilities_are_never_drawn():

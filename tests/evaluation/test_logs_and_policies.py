@@ -199,6 +199,8 @@ def test_an_agent_is_evaluated_by_its_decisions():
         decision = agent.decide(log.candidates[[row]], tasks=log.tasks[[row]])
         assert float(on_log.action_probabilities[row, decision.actions[0]]) == 1
     assert all(torch.equal(before[name], tensor) for name, tensor in agent.state().items())
+    batched = AgentPolicy(agent, rows_per_call=64).on(log[:100]).weights
+    assert torch.equal(AgentPolicy(agent).on(log[:100]).weights, batched)
     result = evaluate(log[:150], agent, estimators=["ips"])
     chosen = AgentPolicy(agent).on(log[:150])
     assert result["ips"].value == pytest.approx(float((chosen.weights * log.rewards[:150]).mean()))

@@ -13,6 +13,7 @@ from gfucb.bandits.neural_baselines import (
     squarecb,
 )
 from gfucb.bandits.pooled_tasks import PooledTasks
+from gfucb.bandits.randomisation import Randomisation
 from gfucb.bandits.randomised import Randomised
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Grouped",
     "LinearUCB",
     "PooledTasks",
+    "Randomisation",
     "Randomised",
     "Uniform",
     "linucb",

@@ -53,7 +53,7 @@ def agent_policy(path: str | os.PathLike[str], named: NamedLog) -> AgentPolicy |
     """
     agent = restored_agent(path)
     if named.table is None:
-        return AgentPolicy(agent)
+        return AgentPolicy(agent, rows_per_call=_rows_per_call(agent))
     text = read_notes(path).get("schema")
     if text is None:
         raise SavedStateError(
@@ -79,19 +79,25 @@ class SchemaPolicy:
             for row in log.available.tolist()
         ]
         offers = self.schema.offers(table, offered)
-        policy = AgentPolicy(self.agent)
-        probabilities = torch.zeros(log.available.shape, dtype=torch.float64)
+        if len(offers) != len(log):
+            raise InvalidInputError(
+                f"the schema of the agent makes {len(offers)} decisions of the {len(log)} rows of "
+                "the log; only agents that decide once in every row can be evaluated"
+            )
         available = offers.available
         if available is None:
             available = torch.ones(offers.candidates.shape[:2], dtype=torch.bool)
-        for row in range(len(log)):
-            own = [str(name) for name in offers.names[row]]
-            found = policy.decided(
-                offers.candidates[row : row + 1],
-                offers.tasks[row : row + 1],
-                available[row : row + 1],
-            )
-            for name, probability in zip(own, found[0].tolist(), strict=True):
-                if probability > 0:
-                    probabilities[row, names.index(name)] = probability
+        policy = AgentPolicy(self.agent, rows_per_call=_rows_per_call(self.agent))
+        found = policy.action_probabilities(offers.candidates, offers.tasks, available)
+        probabilities = torch.zeros(log.available.shape, dtype=torch.float64)
+        numbers = {name: number for number, name in enumerate(names)}
+        for row, (own, values) in enumerate(zip(offers.names, found.tolist(), strict=True)):
+            for name, value in zip(own, values, strict=False):  # values of padding are 0
+                if value > 0:
+                    probabilities[row, numbers[str(name)]] = value
         return policy_on_log(log, probabilities)
+
+
+def _rows_per_call(agent: GFUCB) -> int:
+    """Tables and ids have independent rows, so many of them can be decided at once."""
+    return 256 if agent.learner.has_posterior else 1
