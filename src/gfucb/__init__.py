@@ -29,6 +29,7 @@ from gfucb.episodic import EpisodicGFUCB
 from gfucb.estimation import CalibratedRadius, ConstantRadius, VariableProjection
 from gfucb.exploration import Greedy, LastLayer
 from gfucb.models import FiniteClass, LinearClass, NeuralClass
+from gfucb.serving import Agent, DecisionLog
 
 if TYPE_CHECKING:
     from gfucb.runs.api import compare
@@ -47,6 +48,9 @@ __all__ = [  # noqa: RUF022 - grouped by audience
     "Decision",
     # To pass a context with discrete actions; `gfucb.tables` encodes whole tables.
     "with_actions",
+    # To run an agent for months: named tasks, ids, a durable log.
+    "Agent",
+    "DecisionLog",
     # To run many replicas on one device.
     "BatchedAgents",
     # To choose the components of an agent: representations, fit, radius, action selector.

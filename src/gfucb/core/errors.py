@@ -36,6 +36,10 @@ class SavedStateError(GFUCBError, OSError):
     """A saved agent is missing, damaged, or was built with other settings."""
 
 
+class DecisionLogError(GFUCBError, OSError):
+    """A decision log is damaged, in use by another process, or belongs to another agent."""
+
+
 class RunDirectoryError(GFUCBError, OSError):
     """A run directory exists already, is in use, or does not hold the run that was requested."""
 

@@ -1,4 +1,4 @@
-"""All protocols of the library, on one page.
+"""All protocols of the library, on one page; that of decision logs is in `core/log_protocol.py`.
 
 A class with the members of a protocol replaces the component; `gfucb.checks` tests such classes.
 Axis names in shapes: `row` is one decision to make (usually one for each task), `action` one of

@@ -1,0 +1,332 @@
+"""An agent that runs for months: named tasks, decision ids, a durable log."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from torch import Tensor
+
+from gfucb.bandits import GFUCB, Randomised
+from gfucb.core.action_sets import is_repeated
+from gfucb.core.errors import DecisionLogError, InvalidInputError
+from gfucb.core.log_protocol import DecisionStore
+from gfucb.core.log_records import RowChange, RowStatus
+from gfucb.core.records import Row
+from gfucb.core.validation.arrays import ArrayLike, to_candidates, validate_rewards
+from gfucb.core.validation.bandits import validate_samples
+from gfucb.core.validation.settings import validate_choice, validate_flag
+from gfucb.serving.catalogues import Catalogue
+from gfucb.serving.changes import changing
+from gfucb.serving.decision_records import logged_decision, named_decision
+from gfucb.serving.log_replay import CLOSE_ROWS, LEARN, OBSERVE
+from gfucb.serving.named_decision import NamedDecision
+from gfucb.serving.names import Name, name_list
+from gfucb.serving.opening import as_log, build_model, open_session, rebuild
+from gfucb.serving.rewards import new_rewards, new_states, rows_of
+from gfucb.serving.roster import ITEMS, REOPEN, RETIRE, TASKS
+from gfucb.serving.time_limits import TimeLimit
+
+REFITS = ("inline",)
+# A call of `decide` or `observe` closes at most so many rows that are past their time limit.
+EXPIRED_PER_CALL = 64
+# Rows that `expire` closes in one transaction.
+EXPIRED_PER_TRANSACTION = 1000
+
+
+class Agent:
+    """A `GFUCB` agent with named tasks, ids for decisions and rewards, and a log of all of it.
+
+    >>> import torch, gfucb
+    >>> agent = gfucb.Agent(seed=0)
+    >>> decision = agent.decide(torch.linspace(0, 1, 24).reshape(2, 3, 4), tasks=["oslo", "bergen"])
+    >>> agent.observe(decision.ids[1], 0.7)  # rewards come in any order, or never
+    1
+    >>> agent.observe(decision, [0.2, 0.7])  # that of bergen is known: it counts once
+    1
+    >>> agent
+    Agent(2 tasks, 2 rewards, DecisionLog(':memory:'))
+
+    An agent that is built with the path of a log continues where the last one that wrote to it has
+    ended, however that ended. A call that returns has stored what it did; a call that raises an
+    error has changed nothing. Several threads may use one agent.
+
+    Args:
+        model: a new `GFUCB`, or a `Randomised` one, whose draws the log stores with their
+            probabilities; by default a `GFUCB` that is built with `options`.
+        log: a `DecisionLog`, or the path of one; by default it is in memory.
+        tasks: names of tasks to add, if the log does not have them.
+        create_tasks: whether a task is added when its name is used for the first time.
+        refit: "inline": `observe` fits the model when a fit is due.
+        reward_limit: after so many seconds without a reward a decision is closed.
+        default_reward: the reward that is then learned; None learns nothing.
+        options: the arguments of `GFUCB`, without `num_tasks`.
+    """
+
+    def __init__(
+        self,
+        model: GFUCB | Randomised | None = None,
+        *,
+        log: DecisionStore | str | os.PathLike[str] | None = None,
+        tasks: Iterable[Name] | None = None,
+        create_tasks: bool = True,
+        refit: str = "inline",
+        reward_limit: float | None = None,
+        default_reward: float | None = None,
+        **options: Any,
+    ) -> None:
+        validate_choice(refit, "refit", REFITS)
+        self.refit = refit
+        self.create_tasks = validate_flag(create_tasks, "create_tasks")
+        self.time_limit = TimeLimit(reward_limit, default_reward)
+        agent, self._decider = build_model(model, options)
+        names = name_list([] if tasks is None else tasks)
+        settings = {"num_tasks": str(agent.num_tasks), **agent.settings()}
+        self._lock = threading.RLock()
+        self._owns_log = not isinstance(log, DecisionStore)
+        self.log = as_log(log)
+        try:
+            self._model, self._roster = rebuild(self.log, agent)
+            self._session = open_session(
+                self.log,
+                self._roster,
+                settings=settings,
+                refit=refit,
+                decider=self._decider.description(),
+            )
+            self._add_tasks(self._roster.missing_tasks(names))
+        except BaseException:
+            if self._owns_log:
+                self.log.close()
+            raise
+
+    @classmethod
+    def from_log(cls, log: str | os.PathLike[str], **arguments: Any) -> Self:
+        """The agent that wrote a log, built with the same arguments; the file must exist."""
+        if not os.path.isfile(log):
+            raise DecisionLogError(f"there is no decision log at {log}")
+        agent = cls(log=log, **arguments)
+        if agent.log.last_event()[0] == 1:  # the session that has just begun
+            agent.close()
+            raise DecisionLogError(f"{log} is an empty log; no agent has written to it")
+        return agent
+
+    def __repr__(self) -> str:
+        samples = self._model.agent.learner.num_samples
+        return f"Agent({len(self.tasks)} tasks, {samples} rewards, {self.log!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the log, if the agent has opened it. A closed agent refuses all calls."""
+        with self._lock:
+            if self._owns_log:
+                self.log.close()
+
+    # Tasks
+
+    @property
+    def tasks(self) -> tuple[Name, ...]:
+        """The names of all active tasks, in the order in which they were added."""
+        return self._roster.tasks()
+
+    @property
+    def retired_tasks(self) -> tuple[Name, ...]:
+        """The names of all retired tasks."""
+        return self._roster.tasks(retired=True)
+
+    def add_task(self, name: Name) -> None:
+        """Add a task. It starts from the prior over heads that all tasks have learned."""
+        with self._lock:
+            self._add_tasks([self._roster.require_new_task(name)])
+
+    def retire_task(self, name: Name) -> None:
+        """Decide no more for a task. Its data still informs all others; late rewards count."""
+        self._change_task(RETIRE, name, retired=False)
+
+    def reopen_task(self, name: Name) -> None:
+        """Decide again for a retired task, with all that it has learned."""
+        self._change_task(REOPEN, name, retired=True)
+
+    def _change_task(self, kind: str, name: Name, *, retired: bool) -> None:
+        with self._lock:
+            text = self._roster.require_task(name, retired=retired)
+            with changing(self.log, self._model, self._roster) as change:
+                change.add(kind, {"name": text})
+
+    def _add_tasks(self, new: list[str]) -> None:
+        if new:
+            with changing(self.log, self._model, self._roster) as change:
+                change.add(TASKS, self._roster.tasks_detail(new))
+
+    # Decisions
+
+    def decide(
+        self,
+        candidates: ArrayLike,
+        tasks: Iterable[Name] | None = None,
+        available: ArrayLike | None = None,
+    ) -> NamedDecision:
+        """Choose an action in every row of candidates [row, action, *input], see `GFUCB.decide`.
+
+        Args:
+            candidates: the inputs of all actions.
+            tasks: the name of the task of each row; by default all active tasks, in order.
+            available: which actions exist, [row, action] of booleans; by default all.
+        """
+        given = to_candidates(candidates)
+        if given.ndim < 2 or 0 in given.shape:
+            raise InvalidInputError(
+                "candidates must have the shape [row, action, *input] with no axis empty, "
+                f"got {list(given.shape)}"
+            )
+        with self._lock:
+            self._expire(EXPIRED_PER_CALL)
+            texts = self._roster.encode_tasks(tasks, len(given))
+            if is_repeated(given):
+                return self._decide(Catalogue(given[0], None), True, texts, available)
+            return self._decide(Catalogue(given, None), False, texts, available)
+
+    def decide_from(
+        self,
+        catalogue: Any,
+        tasks: Iterable[Name] | None = None,
+        available: ArrayLike | None = None,
+    ) -> NamedDecision:
+        """Choose for every row from one catalogue that all rows share, see `GFUCB.decide_from`.
+
+        The catalogue is an array [action, *input], a mapping from names of actions to inputs, or a
+        list of texts: names of items that have no inputs.
+        """
+        given = Catalogue.of(catalogue)
+        with self._lock:
+            self._expire(EXPIRED_PER_CALL)
+            texts = self._roster.encode_tasks(tasks, None)
+            return self._decide(given, True, texts, available)
+
+    def _decide(
+        self, offered: Catalogue, is_shared: bool, texts: list[str], available: ArrayLike | None
+    ) -> NamedDecision:
+        roster = self._roster
+        new = roster.new_tasks(texts, create=self.create_tasks)
+        numbers = roster.task_numbers(texts, new)
+        with changing(self.log, self._model, roster) as change:
+            if new:
+                change.add(TASKS, roster.tasks_detail(new))
+            if offered.inputs is None and (items := roster.new_items(offered.names)):
+                change.add(ITEMS, {"names": items})
+            inputs = roster.inputs_of(offered)
+            agent = self._model.agent
+            decider = self._decider.of(agent, self.log.last_decision())
+            decide = decider.decide_from if is_shared else decider.decide
+            decision = decide(inputs, numbers, available)
+            logged = logged_decision(
+                self.log, self._session, agent, decision, offered, inputs, is_shared, available
+            )
+            self.log.add_decision(logged)
+        return named_decision(self._session.token, logged, decision, texts)
+
+    # Rewards
+
+    def observe(self, what: NamedDecision | str | Iterable[str], rewards: ArrayLike) -> int:
+        """Learn from rewards of a decision, of an id, or of a list of ids; return how many are new.
+
+        Rewards may come late, in any order, and more than once: a reward that is known already is
+        not counted again, also after a restart. Another reward for the same row is refused, and
+        so are unknown ids and ids of other agents.
+        """
+        with self._lock:
+            rows = rows_of(what, self.log, self._roster)
+            values = (validate_rewards(rewards, len(rows)) + 0.0).tolist()  # -0.0 becomes 0.0
+            self._expire(EXPIRED_PER_CALL)
+            self._change_rows(
+                self.time_limit.changes(self.time_limit.overdue_among(rows, self.log))
+            )
+            return self._change_rows(new_rewards(rows, values, self.log))
+
+    def _change_rows(self, changes: list[RowChange]) -> int:
+        """Store changes of rows, and learn from those that have a reward; all or none have one."""
+        if changes:
+            with changing(self.log, self._model, self._roster) as change:
+                if changes[0].reward is None:
+                    change.add(CLOSE_ROWS, {}, changes)
+                else:
+                    change.add(OBSERVE, {"defers_fits": self.refit != "inline"}, changes)
+        return len(changes)
+
+    def deactivate(self, what: NamedDecision | str | Iterable[str]) -> int:
+        """Mark a decision, or rows of decisions, as never shown; return how many were open.
+
+        Rewards for them are refused, and the time limit does not apply to them.
+        """
+        with self._lock:
+            rows = rows_of(what, self.log, self._roster)
+            return self._change_rows(new_states(rows, RowStatus.INACTIVE, self.log))
+
+    def expire(self) -> int:
+        """Close all decisions that are past their time limit; return how many rows.
+
+        Every call of `decide` and `observe` does this too, for a limited number of rows.
+        """
+        total = 0
+        with self._lock:
+            while count := self._expire(EXPIRED_PER_TRANSACTION):
+                total += count
+        return total
+
+    def _expire(self, limit: int) -> int:
+        """Close the first rows that are past their time limit."""
+        rows = self.time_limit.first_overdue(self.log, limit)
+        return self._change_rows(self.time_limit.changes(rows))
+
+    def learn(self, tasks: Iterable[Name], inputs: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn from samples of another source, such as a log of the past, see `GFUCB.learn`.
+
+        Shapes: tasks, a list of names, [sample], inputs [sample, *input], rewards [sample].
+        """
+        names = name_list(tasks)
+        with self._lock:
+            texts = self._roster.encode_tasks(names, len(names))
+            new = self._roster.new_tasks(texts, create=self.create_tasks)
+            numbers = self._roster.task_numbers(texts, new)
+            samples = validate_samples(
+                numbers, inputs, rewards, num_tasks=max(1, self._roster.num_tasks + len(new))
+            )
+            if not texts:
+                return
+            with changing(self.log, self._model, self._roster) as change:
+                if new:
+                    change.add(TASKS, self._roster.tasks_detail(new))
+                parts = zip(("tasks", "inputs", "rewards"), samples, strict=True)
+                detail = {name: self.log.put_tensor(values) for name, values in parts}
+                change.add(LEARN, detail)
+
+    # State
+
+    @property
+    def model(self) -> GFUCB:
+        """The model as it is now; what it learns elsewhere does not change this agent."""
+        with self._lock:
+            return self._model.agent.snapshot()
+
+    def diagnostics(self) -> Row:
+        """Numbers about the state and the last decision, see `GFUCB.diagnostics`."""
+        with self._lock:
+            return self._model.agent.diagnostics()
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the model has learned, as named tensors."""
+        with self._lock:
+            return self._model.agent.state()

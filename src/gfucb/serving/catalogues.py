@@ -1,0 +1,44 @@
+"""Catalogues: actions that all rows share, as an array, by name, or as names alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.arrays import to_inputs
+from gfucb.serving.names import encode_name
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The inputs of all actions [action, *input], their encoded names, or both.
+
+    Actions without inputs are items: their input is the number of their name.
+    """
+
+    inputs: Tensor | None
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, value: Any) -> Catalogue:
+        """Read a mapping from names to inputs, a list of names, or an array [action, *input]."""
+        if isinstance(value, Mapping):
+            if not value:
+                raise InvalidInputError("catalogue must have at least one action, got none")
+            inputs = to_inputs(list(value.values()), "catalogue")
+            return cls(inputs, _names(value))
+        if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+            return cls(None, _names(value))
+        return cls(to_inputs(value, "catalogue"), None)
+
+
+def _names(names: Any) -> tuple[str, ...]:
+    texts = tuple(encode_name(name, "action") for name in names)
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InvalidInputError(f"the action {twice} is twice in the catalogue")
+    return texts

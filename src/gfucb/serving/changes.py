@@ -1,0 +1,54 @@
+"""A change of an agent: stored in the log and applied to the model together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gfucb.bandits import GFUCB
+from gfucb.core.log_protocol import DecisionStore
+from gfucb.core.log_records import LogEvent, RowChange
+from gfucb.serving.live_model import LiveModel
+from gfucb.serving.log_replay import operation_of
+from gfucb.serving.operations import Operation
+from gfucb.serving.roster import Roster
+
+
+class Change:
+    """The events of one transaction; their operations are applied at once."""
+
+    def __init__(self, log: DecisionStore, agent: GFUCB) -> None:
+        self._log = log
+        self._agent = agent
+        self.events: list[LogEvent] = []
+        self.operations: list[Operation] = []
+
+    def add(
+        self, kind: str, detail: Mapping[str, Any], changes: Sequence[RowChange] = ()
+    ) -> LogEvent:
+        """Store an event and apply its operation."""
+        event = self._log.add_event(kind, detail, changes)
+        operation = operation_of(event, self._log)
+        if operation is not None:
+            operation.apply(self._agent)
+            self.operations.append(operation)
+        self.events.append(event)
+        return event
+
+
+@contextmanager
+def changing(log: DecisionStore, model: LiveModel, roster: Roster) -> Iterator[Change]:
+    """One transaction of the log. If it fails, the model and the roster are those of before."""
+    before = model.agent.snapshot()
+    change = Change(log, model.agent)
+    try:
+        with log.transaction():
+            yield change
+    except BaseException:
+        model.agent = before
+        raise
+    for event in change.events:
+        roster.apply(event)
+    for operation in change.operations:
+        model.keep(operation)

@@ -1,0 +1,63 @@
+"""From the events of a log to the agent that they describe."""
+
+from __future__ import annotations
+
+import gfucb.serving.roster as kinds
+from gfucb.core.errors import DecisionLogError
+from gfucb.core.log_protocol import DecisionStore
+from gfucb.core.log_records import LogEvent, RowStatus
+from gfucb.serving.live_model import LiveModel
+from gfucb.serving.operations import GrowTo, LearnSamples, ObserveRows, Operation
+from gfucb.serving.roster import Roster
+
+# The kinds of events that change the model. `CLOSE_ROWS` changes rows without a reward.
+OBSERVE, LEARN, FIT, CLOSE_ROWS = "observe", "learn", "fit", "close rows"
+REWARDED = (RowStatus.REWARDED, RowStatus.DEFAULT)
+
+
+def operation_of(event: LogEvent, log: DecisionStore) -> Operation | None:
+    """The change of the model by an event; None if there is none."""
+    detail = event.detail
+    if event.kind == kinds.TASKS:
+        return GrowTo(detail["num_tasks"])
+    if event.kind == LEARN:
+        return LearnSamples(*(log.tensor(detail[n]) for n in ("tasks", "inputs", "rewards")))
+    if event.kind == OBSERVE:
+        rows = []
+        for change in event.changes:
+            decision = log.decision(change.decision)
+            if decision is None or change.reward is None or change.status not in REWARDED:
+                raise DecisionLogError(f"event {event.number} of {log.name} is damaged")
+            rows.append((decision, decision.rows[change.row]))
+        rewards = [change.reward for change in event.changes if change.reward is not None]
+        return ObserveRows(rows, rewards, bool(detail["defers_fits"]))
+    return None
+
+
+def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0) -> None:
+    """Apply all events after number `after` to a model that has applied all before.
+
+    A fit is made from the state in which it was begun, and the operations until it was ready are
+    then applied to it again, as they were by the agent that wrote the log.
+    """
+    for event in log.events(0, kinds.KINDS):
+        if event.number <= after:
+            roster.apply(event)
+    starts = {event.detail["start"] for event in log.events(after, [FIT])}
+    refit = model.begin_fit() if after in starts else None
+    for event in log.events(after):
+        if event.kind == FIT:
+            if refit is None:
+                raise DecisionLogError(
+                    f"event {event.number} of {log.name} is a fit that no event has begun"
+                )
+            refit.run()
+            model.end_fit(refit)
+        else:
+            roster.apply(event)
+            operation = operation_of(event, log)
+            if operation is not None:
+                operation.apply(model.agent)
+                model.keep(operation)
+        if event.number in starts:
+            refit = model.begin_fit()

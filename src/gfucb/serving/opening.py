@@ -1,0 +1,118 @@
+"""How an agent starts: from an empty log, or rebuilt from a log and its checkpoint."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from gfucb.bandits import GFUCB, Randomised
+from gfucb.core.errors import DecisionLogError, InvalidInputError
+from gfucb.core.log_protocol import DecisionStore
+from gfucb.core.setting_descriptions import describe_setting, find_difference
+from gfucb.serving.checkpoints import load_checkpoint
+from gfucb.serving.decision_log import DecisionLog
+from gfucb.serving.live_model import LiveModel
+from gfucb.serving.log_replay import replay
+from gfucb.serving.roster import OPEN, Roster
+from gfucb.serving.row_ids import new_token
+
+
+@dataclass(frozen=True)
+class Session:
+    """The time between opening and closing a log; ids begin with its token."""
+
+    token: str
+    event: int
+
+
+@dataclass(frozen=True, eq=False)
+class Decider:
+    """How decisions are made: by the model itself, or drawn at random by a `Randomised`."""
+
+    randomised: Randomised | None = None
+
+    def of(self, agent: GFUCB, num_decisions: int) -> GFUCB | Randomised:
+        """What decides with this model; the number of decisions in the log selects the draws."""
+        if self.randomised is None:
+            return agent
+        decider = copy.copy(self.randomised)
+        decider.agent, decider.num_decisions = agent, num_decisions
+        return decider
+
+    def description(self) -> str:
+        """For the log."""
+        return "the model" if self.randomised is None else describe_setting(self.randomised)
+
+
+def build_model(model: GFUCB | Randomised | None, options: dict[str, Any]) -> tuple[GFUCB, Decider]:
+    """The bandit agent to serve, without data; by default one that is built with the options."""
+    if model is None:
+        if "num_tasks" in options:
+            raise InvalidInputError(
+                "an Agent has no num_tasks: tasks have names, pass tasks=[...] or add them later"
+            )
+        return GFUCB(1, **options), Decider()
+    agent = model.agent if isinstance(model, Randomised) else model
+    if not isinstance(agent, GFUCB):
+        raise InvalidInputError(
+            "model must be a GFUCB agent, or a Randomised one of it, got "
+            f"{type(model).__name__ if agent is model else repr(model)}"
+        )
+    if options:
+        raise InvalidInputError(
+            f"pass {', '.join(options)} to the model itself: GFUCB(1, {next(iter(options))}=...)"
+        )
+    if agent.learner.num_samples:
+        raise InvalidInputError(
+            "the model has data that no log holds; pass a new GFUCB and import the data with learn"
+        )
+    return agent.snapshot(), Decider(model if isinstance(model, Randomised) else None)
+
+
+def as_log(log: DecisionStore | str | os.PathLike[str] | None) -> DecisionStore:
+    """The log itself, or that at a path, or a new one in memory."""
+    if isinstance(log, DecisionStore):
+        if log.is_read_only:
+            raise InvalidInputError(f"an agent writes to its log, but {log!r} is read-only")
+        return log
+    if log is not None and not isinstance(log, str | os.PathLike):
+        raise InvalidInputError(f"log must be a path or a DecisionLog, got {log!r}")
+    return DecisionLog(log)
+
+
+def rebuild(log: DecisionStore, agent: GFUCB) -> tuple[LiveModel, Roster]:
+    """The model and the names that the events of a log describe, from its checkpoint on."""
+    first = next(log.events(0, [OPEN]), None)
+    if first is not None:
+        own = {"num_tasks": str(agent.num_tasks), **agent.settings()}
+        difference = find_difference(own, first.detail["settings"])
+        if difference is not None:
+            name, mine, logged = difference
+            raise DecisionLogError(
+                f"{log.name} was written by an agent with other settings: its {name} is {logged}, "
+                f"this agent's is {mine}. Build the agent with the logged setting, or start a "
+                "new log"
+            )
+    model, roster = LiveModel(agent), Roster()
+    replay(log, model, roster, after=load_checkpoint(log, agent))
+    return model, roster
+
+
+def open_session(log: DecisionStore, roster: Roster, **facts: Any) -> Session:
+    """Begin a session: from now on this agent writes to the log, which also stores the facts."""
+    token = new_token()
+    detail = {"token": token, "version": _version(), **facts}
+    with log.transaction():
+        event = log.add_event(OPEN, detail)
+    roster.apply(event)
+    return Session(token, event.number)
+
+
+def _version() -> str:
+    try:
+        return version("gfucb")
+    except PackageNotFoundError:
+        return "unknown"
