@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Rebuilt whenever the dependency declarations change.
 STAMP := .venv/.installed
-SOURCES := src tests benchmarks scripts
+SOURCES := src tests benchmarks examples scripts
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast check format clean

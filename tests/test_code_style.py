@@ -13,6 +13,7 @@ PROGRAMS = [
     *SOURCES,
     *sorted((ROOT / "tests").rglob("*.py")),
     *sorted((ROOT / "benchmarks").rglob("*.py")),
+    *sorted((ROOT / "examples").rglob("*.py")),
     *sorted((ROOT / "scripts").rglob("*.py")),
 ]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -67,6 +67,14 @@ def test_the_agent_finds_the_actions_after_the_context():
     assert TableLayout.of_samples(schema.samples(table)[1]) == layout
 
 
+def test_actions_that_the_log_does_not_have_are_found_too():
+    schema = Schema.of(log(), **ROLES, actions=["gift", *PROMOTIONS, "loan"])
+    assert schema.actions.labels.names == (*PROMOTIONS, "gift", "loan")
+    width = len(schema.feature_names)
+    layout = TableLayout.of_samples(schema.samples(log())[1])
+    assert layout == TableLayout(width + 5, width, 5)
+
+
 def test_candidates_and_samples_agree():
     for schema in (stores(), Schema.of(log(), **ROLES, actions=OFFERED)):
         table = log()

@@ -25,6 +25,7 @@ from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
+from gfucb.runs.provenance import current_provenance
 from gfucb.runs.sources import (
     AgentsLike,
     EnvironmentLike,
@@ -33,7 +34,7 @@ from gfucb.runs.sources import (
     environment_source,
 )
 from gfucb.runs.summary import load_rows, load_seconds, presentable, summarise_rows
-from gfucb.runs.text_files import write_text
+from gfucb.runs.text_files import write_json, write_text
 from gfucb.runs.work import AgentRun
 
 RunKey = tuple[str, int]  # agent, seed
@@ -59,11 +60,15 @@ class ComparisonResult:
         return comparison_curves(self.rows)
 
     def save(self, directory: Path | str) -> None:
-        """Write rows.csv, summary.csv, and the figure as regret or reward, .png and .svg."""
+        """Write rows.csv, summary.csv, provenance.json, and the figure as .png and .svg.
+
+        The figure is named regret, or reward where no regret is known.
+        """
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         write_text(path / "rows.csv", self.rows.to_csv(index=False))
         write_text(path / "summary.csv", self.table.to_csv(index=False))
+        write_json(path / "provenance.json", current_provenance())
         save(self.figure(), path / metric_of(self.rows.columns).name)
 
     def __repr__(self) -> str:

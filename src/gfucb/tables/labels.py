@@ -77,6 +77,15 @@ class Labels:
         """With further names at the end; those before keep their numbers."""
         return Labels.listed(self.column, [*self.names, *names])
 
+    def starting_with(self, column: RawColumn) -> Labels:
+        """The names that occur in a column first, otherwise in the same order.
+
+        An agent that learns this column as a log then recognises the one-hot actions: it takes
+        columns of zeros before the first name that occurs for context (`TableLayout.of_samples`).
+        """
+        found = set(column.texts())
+        return Labels(self.column, tuple(sorted(self.names, key=lambda n: str(n) not in found)))
+
     def numbers_in(self, table: RawTable, cure: str) -> Tensor:
         """The number of the name in each row, [row]; `cure` says what to do with unknown ones."""
         texts = [str(label) for label in complete_labels(table.column(self.column))]

@@ -103,7 +103,7 @@ class Schema:
             tasks: the names of all tasks; by default those of the table, sorted.
             actions: the names of all actions, or a table with one row for each, in which the
                 column `action` has the name and the others are features. By default the names in
-                the table, sorted.
+                the table, sorted; names that are not in the table come last.
             columns: kinds of columns, where they should not be inferred.
             ignore: columns that are left out.
             transformer: a fitted transformer of scikit-learn, which encodes the context instead.
@@ -255,8 +255,8 @@ def _action_kind(
     context: Encoder,
 ) -> ActionKind:
     """What is chosen in a row, from the arguments of `Schema.of`."""
-    stated = (action is not None, item is not None, group is not None)
-    if stated not in CHOICES:
+    choice = (action is not None, item is not None, group is not None)
+    if choice not in CHOICES:
         raise InvalidInputError(
             "state what is chosen in a row by one of action, item or group (item and group may be "
             "combined): the name of a column"
@@ -275,7 +275,10 @@ def _action_kind(
     if actions is None:
         return NamedActions(Labels.of(raw.column(action)))
     if _are_names(actions):
-        return NamedActions(Labels.listed(action, actions))
+        labels = Labels.listed(action, actions)
+        return NamedActions(
+            labels.starting_with(raw.column(action)) if action in raw.names else labels
+        )
     described = DescribedActions.of(actions, action, None, crossed=False)
     products = len(context.feature_names) * len(described.columns.feature_names)
     return replace(described, crossed=products <= MOST_PRODUCTS if crossed is None else crossed)

@@ -1,0 +1,59 @@
+"""The examples run in a small form, and are short."""
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+LONGEST_EXAMPLE = 100
+NEEDS_DATA = {"jester", "mushroom", "school"}
+
+
+def load(path: Path, monkeypatch):
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_example", path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """Small files in the formats of the real ones."""
+    directory, draws = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
+    for name in ("jester5k", "mushroom", "school"):
+        (directory / name).mkdir()
+    ratings = draws.uniform(-10, 10, (30, 100))
+    ratings[::5, 3] = np.nan
+    np.savez(directory / "jester5k" / "jester5k.npz", ratings=ratings)
+    tasks = np.repeat(np.arange(3), 12)
+    pupils = {"X": draws.random((36, 28)), "y": draws.integers(0, 70, 36), "task": tasks}
+    np.savez(directory / "school" / "school.npz", **pupils)
+    letters = draws.choice(list("abc?"), (40, 22))
+    rows = [",".join([draws.choice(["e", "p"]), *row]) for row in letters]
+    (directory / "mushroom" / "agaricus-lepiota.data").write_text("\n".join(rows))
+    return directory
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run_in_a_small_form(path, data, tmp_path, monkeypatch, capsys):
+    module = load(path, monkeypatch)
+    words = ["--rounds", "2", "--seeds", "1", "--out", str(tmp_path)]
+    if path.stem in NEEDS_DATA:
+        words += ["--data", str(data)]
+    module.main([*words, "--users", "10"] if path.stem == "jester" else words)
+    with (tmp_path / "summary.csv").open() as file:
+        assert {row["agent"] for row in csv.DictReader(file)} == set(module.AGENTS)
+    assert list(tmp_path.glob("re*.png")) and (tmp_path / "provenance.json").is_file()
+    assert "1 seeds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_one_short_file(path):
+    assert path.read_text().count("\n") < LONGEST_EXAMPLE
