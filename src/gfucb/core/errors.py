@@ -40,6 +40,10 @@ class DecisionLogError(GFUCBError, OSError):
     """A decision log is damaged, in use by another process, or belongs to another agent."""
 
 
+class RefitError(GFUCBError, RuntimeError):
+    """A fit in the background has failed; the error that made it fail is the cause."""
+
+
 class RunDirectoryError(GFUCBError, OSError):
     """A run directory exists already, is in use, or does not hold the run that was requested."""
 

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from torch import Tensor
 
 from gfucb.bandits import GFUCB, Randomised
-from gfucb.core.action_sets import is_repeated
 from gfucb.core.errors import DecisionLogError, InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import RowChange, RowStatus
+from gfucb.core.offered_candidates import is_repeated
 from gfucb.core.records import Row
 from gfucb.core.validation.arrays import ArrayLike, to_candidates, validate_rewards
 from gfucb.core.validation.bandits import validate_samples
 from gfucb.core.validation.settings import validate_choice, validate_flag
 from gfucb.serving.catalogues import Catalogue
-from gfucb.serving.changes import changing
 from gfucb.serving.decision_records import logged_decision, named_decision
 from gfucb.serving.log_replay import CLOSE_ROWS, LEARN, OBSERVE
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.names import Name, name_list
-from gfucb.serving.opening import as_log, build_model, open_session, rebuild
+from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
 from gfucb.serving.roster import ITEMS, REOPEN, RETIRE, TASKS
+from gfucb.serving.runtime import REFITS, Runtime
 from gfucb.serving.time_limits import TimeLimit
 
-REFITS = ("inline",)
 # A call of `decide` or `observe` closes at most so many rows that are past their time limit.
 EXPIRED_PER_CALL = 64
 # Rows that `expire` closes in one transaction.
@@ -60,7 +59,8 @@ class Agent:
         log: a `DecisionLog`, or the path of one; by default it is in memory.
         tasks: names of tasks to add, if the log does not have them.
         create_tasks: whether a task is added when its name is used for the first time.
-        refit: "inline": `observe` fits the model when a fit is due.
+        refit: "inline": `observe` fits the model when a fit is due, and runs are reproducible.
+            "background": a thread fits a copy; calls never wait for it. "manual": `fit` does.
         reward_limit: after so many seconds without a reward a decision is closed.
         default_reward: the reward that is then learned; None learns nothing.
         options: the arguments of `GFUCB`, without `num_tasks`.
@@ -73,31 +73,22 @@ class Agent:
         log: DecisionStore | str | os.PathLike[str] | None = None,
         tasks: Iterable[Name] | None = None,
         create_tasks: bool = True,
-        refit: str = "inline",
+        refit: Literal["inline", "manual", "background"] = "inline",
         reward_limit: float | None = None,
         default_reward: float | None = None,
         **options: Any,
     ) -> None:
         validate_choice(refit, "refit", REFITS)
-        self.refit = refit
         self.create_tasks = validate_flag(create_tasks, "create_tasks")
         self.time_limit = TimeLimit(reward_limit, default_reward)
         agent, self._decider = build_model(model, options)
         names = name_list([] if tasks is None else tasks)
-        settings = {"num_tasks": str(agent.num_tasks), **agent.settings()}
-        self._lock = threading.RLock()
         self._owns_log = not isinstance(log, DecisionStore)
         self.log = as_log(log)
         try:
-            self._model, self._roster = rebuild(self.log, agent)
-            self._session = open_session(
-                self.log,
-                self._roster,
-                settings=settings,
-                refit=refit,
-                decider=self._decider.description(),
-            )
-            self._add_tasks(self._roster.missing_tasks(names))
+            decider = self._decider.description()
+            self._runtime = Runtime(self.log, agent, refit, decider=decider)
+            self._add_tasks(self._runtime.roster.missing_tasks(names))
         except BaseException:
             if self._owns_log:
                 self.log.close()
@@ -115,7 +106,8 @@ class Agent:
         return agent
 
     def __repr__(self) -> str:
-        samples = self._model.agent.learner.num_samples
+        with self._runtime.reading() as agent:
+            samples = agent.learner.num_samples
         return f"Agent({len(self.tasks)} tasks, {samples} rewards, {self.log!r})"
 
     def __enter__(self) -> Self:
@@ -130,27 +122,31 @@ class Agent:
         self.close()
 
     def close(self) -> None:
-        """Close the log, if the agent has opened it. A closed agent refuses all calls."""
-        with self._lock:
-            if self._owns_log:
-                self.log.close()
+        """End the worker, write a checkpoint, and close the log if the agent has opened it.
+
+        A fit that is under way is finished first. A closed agent refuses calls; closing twice is
+        allowed.
+        """
+        self._runtime.close(closes_log=self._owns_log)
 
     # Tasks
 
     @property
     def tasks(self) -> tuple[Name, ...]:
         """The names of all active tasks, in the order in which they were added."""
-        return self._roster.tasks()
+        with self._runtime.reading():
+            return self._runtime.roster.tasks()
 
     @property
     def retired_tasks(self) -> tuple[Name, ...]:
         """The names of all retired tasks."""
-        return self._roster.tasks(retired=True)
+        with self._runtime.reading():
+            return self._runtime.roster.tasks(retired=True)
 
     def add_task(self, name: Name) -> None:
         """Add a task. It starts from the prior over heads that all tasks have learned."""
-        with self._lock:
-            self._add_tasks([self._roster.require_new_task(name)])
+        with self._runtime.call() as roster:
+            self._add_tasks([roster.require_new_task(name)])
 
     def retire_task(self, name: Name) -> None:
         """Decide no more for a task. Its data still informs all others; late rewards count."""
@@ -161,15 +157,15 @@ class Agent:
         self._change_task(REOPEN, name, retired=True)
 
     def _change_task(self, kind: str, name: Name, *, retired: bool) -> None:
-        with self._lock:
-            text = self._roster.require_task(name, retired=retired)
-            with changing(self.log, self._model, self._roster) as change:
+        with self._runtime.call() as roster:
+            text = roster.require_task(name, retired=retired)
+            with self._runtime.changing() as change:
                 change.add(kind, {"name": text})
 
     def _add_tasks(self, new: list[str]) -> None:
         if new:
-            with changing(self.log, self._model, self._roster) as change:
-                change.add(TASKS, self._roster.tasks_detail(new))
+            with self._runtime.changing() as change:
+                change.add(TASKS, self._runtime.roster.tasks_detail(new))
 
     # Decisions
 
@@ -192,12 +188,12 @@ class Agent:
                 "candidates must have the shape [row, action, *input] with no axis empty, "
                 f"got {list(given.shape)}"
             )
-        with self._lock:
+        with self._runtime.call() as roster:
             self._expire(EXPIRED_PER_CALL)
-            texts = self._roster.encode_tasks(tasks, len(given))
-            if is_repeated(given):
-                return self._decide(Catalogue(given[0], None), True, texts, available)
-            return self._decide(Catalogue(given, None), False, texts, available)
+            texts = roster.encode_tasks(tasks, len(given))
+            is_shared = is_repeated(given)
+            offered = Catalogue(given[0] if is_shared else given, None)
+            return self._decide(offered, is_shared, texts, available)
 
     def decide_from(
         self,
@@ -211,32 +207,32 @@ class Agent:
         list of texts: names of items that have no inputs.
         """
         given = Catalogue.of(catalogue)
-        with self._lock:
+        with self._runtime.call() as roster:
             self._expire(EXPIRED_PER_CALL)
-            texts = self._roster.encode_tasks(tasks, None)
+            texts = roster.encode_tasks(tasks, None)
             return self._decide(given, True, texts, available)
 
     def _decide(
         self, offered: Catalogue, is_shared: bool, texts: list[str], available: ArrayLike | None
     ) -> NamedDecision:
-        roster = self._roster
+        roster, session = self._runtime.roster, self._runtime.session
         new = roster.new_tasks(texts, create=self.create_tasks)
         numbers = roster.task_numbers(texts, new)
-        with changing(self.log, self._model, roster) as change:
+        with self._runtime.changing() as change:
             if new:
                 change.add(TASKS, roster.tasks_detail(new))
             if offered.inputs is None and (items := roster.new_items(offered.names)):
                 change.add(ITEMS, {"names": items})
             inputs = roster.inputs_of(offered)
-            agent = self._model.agent
+            agent = self._runtime.model.agent
             decider = self._decider.of(agent, self.log.last_decision())
             decide = decider.decide_from if is_shared else decider.decide
             decision = decide(inputs, numbers, available)
             logged = logged_decision(
-                self.log, self._session, agent, decision, offered, inputs, is_shared, available
+                self.log, session, agent, decision, offered.names, inputs, is_shared, available
             )
             self.log.add_decision(logged)
-        return named_decision(self._session.token, logged, decision, texts)
+        return named_decision(session.token, logged, decision, texts)
 
     # Rewards
 
@@ -247,23 +243,25 @@ class Agent:
         not counted again, also after a restart. Another reward for the same row is refused, and
         so are unknown ids and ids of other agents.
         """
-        with self._lock:
-            rows = rows_of(what, self.log, self._roster)
+        with self._runtime.call() as roster:
+            rows = rows_of(what, self.log, roster)
             values = (validate_rewards(rewards, len(rows)) + 0.0).tolist()  # -0.0 becomes 0.0
             self._expire(EXPIRED_PER_CALL)
-            self._change_rows(
-                self.time_limit.changes(self.time_limit.overdue_among(rows, self.log))
-            )
+            overdue = self.time_limit.overdue_among(rows, self.log)
+            self._change_rows(self.time_limit.changes(overdue))
             return self._change_rows(new_rewards(rows, values, self.log))
 
     def _change_rows(self, changes: list[RowChange]) -> int:
         """Store changes of rows, and learn from those that have a reward; all or none have one."""
-        if changes:
-            with changing(self.log, self._model, self._roster) as change:
-                if changes[0].reward is None:
-                    change.add(CLOSE_ROWS, {}, changes)
-                else:
-                    change.add(OBSERVE, {"defers_fits": self.refit != "inline"}, changes)
+        if not changes:
+            return 0
+        num_fits = self._runtime.model.agent.learner.num_fits
+        with self._runtime.changing() as change:
+            if changes[0].reward is None:
+                change.add(CLOSE_ROWS, {}, changes)
+            else:
+                change.add(OBSERVE, {"defers_fits": self._runtime.defers_fits}, changes)
+        self._runtime.rewarded(num_fits)
         return len(changes)
 
     def deactivate(self, what: NamedDecision | str | Iterable[str]) -> int:
@@ -271,8 +269,8 @@ class Agent:
 
         Rewards for them are refused, and the time limit does not apply to them.
         """
-        with self._lock:
-            rows = rows_of(what, self.log, self._roster)
+        with self._runtime.call() as roster:
+            rows = rows_of(what, self.log, roster)
             return self._change_rows(new_states(rows, RowStatus.INACTIVE, self.log))
 
     def expire(self) -> int:
@@ -281,7 +279,7 @@ class Agent:
         Every call of `decide` and `observe` does this too, for a limited number of rows.
         """
         total = 0
-        with self._lock:
+        with self._runtime.call():
             while count := self._expire(EXPIRED_PER_TRANSACTION):
                 total += count
         return total
@@ -297,36 +295,53 @@ class Agent:
         Shapes: tasks, a list of names, [sample], inputs [sample, *input], rewards [sample].
         """
         names = name_list(tasks)
-        with self._lock:
-            texts = self._roster.encode_tasks(names, len(names))
-            new = self._roster.new_tasks(texts, create=self.create_tasks)
-            numbers = self._roster.task_numbers(texts, new)
+        with self._runtime.call() as roster:
+            texts = roster.encode_tasks(names, len(names))
+            new = roster.new_tasks(texts, create=self.create_tasks)
+            numbers = roster.task_numbers(texts, new)
             samples = validate_samples(
-                numbers, inputs, rewards, num_tasks=max(1, self._roster.num_tasks + len(new))
+                numbers,
+                inputs,
+                rewards,
+                num_tasks=max(1, roster.num_tasks + len(new)),
             )
             if not texts:
                 return
-            with changing(self.log, self._model, self._roster) as change:
+            with self._runtime.changing() as change:
                 if new:
-                    change.add(TASKS, self._roster.tasks_detail(new))
+                    change.add(TASKS, roster.tasks_detail(new))
                 parts = zip(("tasks", "inputs", "rewards"), samples, strict=True)
                 detail = {name: self.log.put_tensor(values) for name, values in parts}
                 change.add(LEARN, detail)
 
-    # State
+    # Fits and state
+
+    def fit(self) -> None:
+        """Fit all data now, whatever `refit` is. Other threads decide and observe meanwhile."""
+        self._runtime.fit()
+
+    def checkpoint(self) -> Path:
+        """Write the state of now beside the log, so that a restart is fast; return the path.
+
+        Checkpoints are also written by `close`, and after fits if the data has grown by half.
+        """
+        path = self._runtime.checkpoint()
+        if path is None:
+            raise InvalidInputError("a log in memory has no checkpoint; pass the path of a log")
+        return path
 
     @property
     def model(self) -> GFUCB:
         """The model as it is now; what it learns elsewhere does not change this agent."""
-        with self._lock:
-            return self._model.agent.snapshot()
+        with self._runtime.reading() as agent:
+            return agent.snapshot()
 
     def diagnostics(self) -> Row:
         """Numbers about the state and the last decision, see `GFUCB.diagnostics`."""
-        with self._lock:
-            return self._model.agent.diagnostics()
+        with self._runtime.reading() as agent:
+            return agent.diagnostics()
 
     def state(self) -> dict[str, Tensor]:
         """All that the model has learned, as named tensors."""
-        with self._lock:
-            return self._model.agent.state()
+        with self._runtime.reading() as agent:
+            return agent.state()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torch import Tensor
-
 from gfucb.bandits import GFUCB
 from gfucb.core.checkpoint import read_state, write_state
 from gfucb.core.errors import GFUCBError, SavedStateError
@@ -22,9 +20,7 @@ def checkpoint_path(log: DecisionStore) -> Path | None:
     return None if log.path is None else log.path.with_name(f"{log.path.name}.checkpoint")
 
 
-def write_checkpoint(
-    path: Path, state: dict[str, Tensor], agent: GFUCB, event: int, checksum: bytes
-) -> None:
+def write_checkpoint(path: Path, agent: GFUCB, event: int, checksum: bytes) -> None:
     """Write the state of an agent after an event with this chained checksum, atomically."""
     facts = {
         "kind": KIND,
@@ -33,7 +29,7 @@ def write_checkpoint(
         "num_tasks": str(agent.num_tasks),
         **agent.settings(),
     }
-    write_state(path, state, facts)
+    write_state(path, agent.state(), facts)
 
 
 def load_checkpoint(log: DecisionStore, agent: GFUCB) -> int:

@@ -13,7 +13,6 @@ from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LoggedDecision, LoggedRow
 from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import to_tensor
-from gfucb.serving.catalogues import Catalogue
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.names import decode_name
 from gfucb.serving.opening import Session
@@ -25,7 +24,7 @@ def logged_decision(
     session: Session,
     agent: GFUCB,
     decision: Decision,
-    offered: Catalogue,
+    action_names: tuple[str, ...] | None,
     inputs: Tensor,
     is_shared: bool,
     available: Any,
@@ -40,7 +39,7 @@ def logged_decision(
         inputs,
         is_shared,
         None if available is None else to_tensor(available, "available").cpu(),
-        offered.names,
+        action_names,
         _rows(agent, decision),
         None if drawn is None else drawn.cpu(),
         decision.monte_carlo_samples,

@@ -1,0 +1,128 @@
+"""Fits of a model that other threads use meanwhile, and the worker that makes them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from gfucb.core.errors import RefitError
+from gfucb.core.log_protocol import DecisionStore
+from gfucb.serving.checkpoints import write_checkpoint
+from gfucb.serving.live_model import LiveModel
+from gfucb.serving.log_replay import FIT
+
+# A checkpoint is written after a fit, if there are so many times the samples of the last one.
+CHECKPOINT_GROWTH = 1.5
+# With fewer samples a log is replayed quickly.
+FEWEST_SAMPLES = 500
+
+
+class Refits:
+    """Fits a copy of a model and puts it into use; writes checkpoints between fits.
+
+    Args:
+        log: stores when a fit was begun and when it was put into use.
+        model: of the serving agent.
+        lock: of the serving agent; it is not held during a fit.
+        path: of the checkpoint; None writes none.
+    """
+
+    def __init__(
+        self, log: DecisionStore, model: LiveModel, lock: threading.RLock, path: Path | None
+    ) -> None:
+        self._log, self._model, self._lock, self._path = log, model, lock, path
+        self._one_at_a_time = threading.RLock()
+        self._samples_at_checkpoint = model.agent.learner.num_samples
+
+    def fit(self) -> None:
+        """Fit all data; rewards that arrive meanwhile are applied to the fit before it is used."""
+        with self._one_at_a_time:
+            with self._lock:
+                start = self._log.last_event()[0]
+                refit = self._model.begin_fit()
+            try:
+                refit.run()
+                with self._lock:
+                    refit.catch_up()
+                    with self._log.transaction():
+                        self._log.add_event(FIT, {"start": start})
+                    self._model.end_fit(refit)
+            finally:
+                with self._lock:
+                    self._model.abandon_fit()
+            self.checkpoint_if_due()
+
+    def checkpoint_if_due(self) -> None:
+        """Write a checkpoint if the data has grown enough since the last one.
+
+        While another thread fits, none is written: it may wait for a lock that the caller holds.
+        """
+        samples = self._model.agent.learner.num_samples
+        if samples < max(FEWEST_SAMPLES, CHECKPOINT_GROWTH * self._samples_at_checkpoint):
+            return
+        if self._one_at_a_time.acquire(blocking=False):
+            try:
+                self.checkpoint()
+            finally:
+                self._one_at_a_time.release()
+
+    def checkpoint(self) -> Path | None:
+        """Write the state of now, from which a restart continues; return the path."""
+        if self._path is None:
+            return None
+        # Not during a fit: its start would be before the checkpoint, and its end after it.
+        with self._one_at_a_time:
+            with self._lock:
+                agent, (event, checksum) = self._model.agent.snapshot(), self._log.last_event()
+            write_checkpoint(self._path, agent, event, checksum)
+            self._samples_at_checkpoint = agent.learner.num_samples
+        return self._path
+
+
+class RefitWorker:
+    """A thread that fits when a fit is due.
+
+    Args:
+        fit: makes one fit.
+        is_due: whether one is due.
+    """
+
+    def __init__(self, fit: Callable[[], None], is_due: Callable[[], bool]) -> None:
+        self._fit, self._is_due = fit, is_due
+        self._wake, self._is_stopping = threading.Event(), False
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="gfucb-refits", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Fit soon, if a fit is due."""
+        self._wake.set()
+
+    def raise_error(self) -> None:
+        """Raise the error with which the last fit has failed, once."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise RefitError(
+                f"the last fit in the background has failed: {error}; the agent still has the fit "
+                "before. The next reward starts another one"
+            ) from error
+
+    def stop(self) -> None:
+        """End the thread, after the fit that is under way."""
+        self._is_stopping = True
+        self._wake.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            try:
+                while not self._is_stopping and self._is_due():
+                    self._fit()
+            except Exception as error:
+                self._error = error
+            if self._is_stopping:
+                return
