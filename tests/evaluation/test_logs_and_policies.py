@@ -11,6 +11,7 @@ import gfucb
 from gfucb.core.errors import GFUCBWarning, InvalidInputError
 from gfucb.evaluation import (
     AgentPolicy,
+    Betting,
     FixedActionPolicy,
     LoggedDecisions,
     LoggedPolicy,
@@ -126,6 +127,10 @@ def test_wrong_policies_are_refused(policy, message):
         {"reward_range": (0, 0.5)},
         {"folds": 1},
         {"seed": None},
+        {"sequence": "betting"},
+        {"sequence": Betting},
+        {"reward_model": "gfucb"},
+        {"reward_model": lambda train, test: None},
         {"reward_model": lambda train, test: torch.zeros(1)},
         {"reward_model": lambda train, test: torch.full((len(test), 3), torch.nan)},
     ],

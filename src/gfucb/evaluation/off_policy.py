@@ -16,8 +16,10 @@ from torch import Tensor
 from gfucb.core.errors import GFUCBWarning, InvalidInputError
 from gfucb.core.validation.settings import (
     validate_choice,
+    validate_component,
     validate_count,
     validate_instance,
+    validate_methods,
     validate_number,
     validate_pair,
     validate_seed,
@@ -88,14 +90,17 @@ def evaluate(
         reward_range=None if reward_range is None else validate_pair(reward_range, "reward_range"),
         confidence=validate_number(confidence, "confidence", above=0.0, at_most=1 - 1e-12),
         max_weight=_validate_max_weight(max_weight),
-        sequence=EmpiricalBernstein() if sequence is None else sequence,
+        sequence=_validate_sequence(sequence),
         folds=validate_count(folds, "folds", at_least=2),
         seed=validate_seed(seed),
     )
     names = _validate_estimators(estimators)
     validate_instance(log, "log", LoggedDecisions, "a LoggedDecisions")
     _require_rewards_in(settings.reward_range, log)
-    model = reward_model or GFUCBRewards(settings.seed, settings.reward_range or "auto")
+    model: RewardModel = GFUCBRewards(settings.seed, settings.reward_range or "auto")
+    if reward_model is not None:
+        expected = "a function (training rows, test rows) -> values [row, action]"
+        model = validate_component(reward_model, "reward_model", expected)
     problem = _Problem(log, as_policy(policy).on(log), model, settings)
     computations = {
         "ips": problem.ips,
@@ -241,6 +246,12 @@ def _validate_estimators(names: Any) -> list[str]:
     for name in names:
         validate_choice(name, "estimators", ESTIMATORS)
     return list(dict.fromkeys(names))
+
+
+def _validate_sequence(value: ConfidenceSequence | None) -> ConfidenceSequence:
+    if value is None:
+        return EmpiricalBernstein()
+    return validate_methods(value, "sequence", ("lower_bound",))
 
 
 def _validate_max_weight(value: float | None) -> float:

@@ -13,6 +13,7 @@ from gfucb.bandits import GFUCB
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.core.validation.arrays import to_tensor
 from gfucb.core.validation.settings import validate_seed
 from gfucb.estimation.reward_scaling import ValueRange
 from gfucb.evaluation.logged_decisions import LoggedDecisions
@@ -98,7 +99,7 @@ def _doublings(rows: int) -> Iterator[tuple[int, int]]:
 
 def _predictions(model: RewardModel, train: LoggedDecisions, test: LoggedDecisions) -> Tensor:
     """Predictions of a model, checked and finite; unavailable actions have the value 0."""
-    values = torch.as_tensor(model(train, test)).detach().double().cpu()
+    values = to_tensor(model(train, test), "the values of the reward model").double().cpu()
     if tuple(values.shape) != (len(test), test.num_actions):
         raise InvalidInputError(
             "a reward model must return values of shape [row, action] = "
