@@ -39,7 +39,7 @@ def test_the_overview_explains_the_commands(capsys):
         ("report", ["self-contained HTML page", "A directory that"]),
         ("bench", ["each as a ratio", "--quick", "--data-dir", "--late-rounds", "--out"]),
         ("fetch-mnist", ["checksums", "--data-dir"]),
-        ("evaluate", ["LOG has one row for each decision", "--policy", "--columns.task", "dr:"]),
+        ("evaluate", ["LOG is the log of a gfucb.Agent", "--policy", "--columns.task", "dr:"]),
         ("presets", ["presets, environments, agents"]),
     ],
 )

@@ -167,7 +167,7 @@ def test_files_are_read_by_the_ending_of_their_name(table, tmp_path, monkeypatch
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "log.parquet").write_text("no parquet")
     for name, message in {
-        "log.txt": "must end with one of .csv",
+        "log.txt": "does not end with .csv",
         "empty.csv": "cannot be read",
         "log.parquet": "pyarrow|cannot be read",
         "missing.csv": "there is no log",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -39,8 +41,9 @@ SEQUENCES: dict[str, ConfidenceSequence] = {
 class EvaluateCommand:
     """Estimate what policies would have earned, from a log of another policy.
 
-    LOG has one row for each decision: the action, the probability with which it was drawn, the
-    reward, and columns of context. The table has, for each policy, estimates of its mean reward per
+    LOG is the log of a gfucb.Agent that draws its actions at random, or a table that has one row
+    for each decision: the action, the probability with which it was drawn, the reward, and columns
+    of context. The table has, for each policy, estimates of its mean reward per
     decision. ips: rewards weighted by the ratio of probabilities, unbiased. snips: the same divided
     by the sum of weights, less variance. dm: the mean of a reward model, the fit of GFUCB. dr:
     both, unbiased with less variance. The interval holds for this number of rows, and the one at
@@ -51,7 +54,8 @@ class EvaluateCommand:
     """
 
     log: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="LOG")]
-    """The log: a file whose name ends with .csv, .csv.gz or .parquet."""
+    """The log: a decision log of gfucb.Agent, or a file whose name ends with .csv, .csv.gz or
+    .parquet."""
     policy: tuple[str, ...] = ("logged", "uniform")
     """Which policies: logged, uniform, action=NAME, agent=FILE (saved with its schema), or the name
     of a policy that a plugin registers. `gfucb presets` lists them."""
@@ -68,6 +72,9 @@ class EvaluateCommand:
     sequence: Literal["empirical-bernstein", "betting"] = "empirical-bernstein"
     """The interval that is valid at all times. betting may be narrower, and needs contexts that all
     come from one distribution."""
+    missing_reward: float | None = None
+    """Of a decision log: the reward of decisions whose reward never came, often 0. Without it they
+    are left out."""
     folds: int = 5
     """Of the cross-fitted models of dm and dr."""
     seed: int = 0
@@ -82,14 +89,12 @@ class EvaluateCommand:
         require_parent(self.json)
         load_plugins(self.plugin)
         torch.set_num_threads(1)
-        named = read_log(self.log, self.columns)
+        with _printed_warnings(console, str(self.log)):
+            named = read_log(self.log, self.columns, missing_reward=self.missing_reward)
         results = {}
         for word in dict.fromkeys(self.policy):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", GFUCBWarning)
+            with _printed_warnings(console, word):
                 results[word] = self._evaluate(word, named)
-            for message in dict.fromkeys(str(w.message) for w in caught):
-                console.print(f"{word}: {message}", style="yellow", highlight=False)
         console.print(evaluation_table(results))
         if self.json is not None:
             content = {
@@ -110,3 +115,13 @@ class EvaluateCommand:
             folds=self.folds,
             seed=self.seed,
         )
+
+
+@contextmanager
+def _printed_warnings(console: Console, about: str) -> Iterator[None]:
+    """Print each warning once, after what it is about."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GFUCBWarning)
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        console.print(f"{about}: {message}", style="yellow", highlight=False)

@@ -1,6 +1,7 @@
 """Off-policy evaluation: the value of a policy, estimated from the log of another one."""
 
 from gfucb.evaluation.confidence_sequences import Betting, ConfidenceSequence, EmpiricalBernstein
+from gfucb.evaluation.decision_logs import log_of_decisions
 from gfucb.evaluation.evaluation_results import Estimate, Evaluation, Interval
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.evaluation.off_policy import ESTIMATORS, evaluate
@@ -37,5 +38,6 @@ __all__ = [
     "RewardModel",
     "UniformPolicy",
     "evaluate",
+    "log_of_decisions",
     "log_of_table",
 ]

@@ -97,10 +97,7 @@ def evaluate(
     names = _validate_estimators(estimators)
     validate_instance(log, "log", LoggedDecisions, "a LoggedDecisions")
     _require_rewards_in(settings.reward_range, log)
-    model: RewardModel = GFUCBRewards(settings.seed, settings.reward_range or "auto")
-    if reward_model is not None:
-        expected = "a function (training rows, test rows) -> values [row, action]"
-        model = validate_component(reward_model, "reward_model", expected)
+    model = _validate_model(reward_model, settings)
     problem = _Problem(log, as_policy(policy).on(log), model, settings)
     computations = {
         "ips": problem.ips,
@@ -216,17 +213,17 @@ def _warn(result: Evaluation, weights: Floats) -> None:
             "the policy never chooses the logged action in any row: the log says nothing about "
             "its value, ips is 0 and snips is undefined"
         )
+    elif result.unsupported:
+        message = (
+            f"with probability {result.unsupported:.3g} the policy chooses actions that were "
+            "logged with probability 0: estimates from weights are biased"
+        )
     elif size < SMALLEST_SAMPLE_SIZE:
         message = (
             f"the effective sample size is {size:.1f} of {result.num_rows} rows (largest weight "
             f"{result.largest_weight:.3g}): few rows decide the estimates, and intervals by the "
             "normal approximation are too narrow. Log more rows, evaluate a policy closer to the "
             "logged one, or pass max_weight for less variance and some bias"
-        )
-    elif result.unsupported:
-        message = (
-            f"with probability {result.unsupported:.3g} the policy chooses actions that were "
-            "logged with probability 0: estimates from weights are biased"
         )
     elif abs(result.mean_weight - 1) > 5 * float(weights.std()) / math.sqrt(len(weights)) + 1e-6:
         message = (
@@ -246,6 +243,13 @@ def _validate_estimators(names: Any) -> list[str]:
     for name in names:
         validate_choice(name, "estimators", ESTIMATORS)
     return list(dict.fromkeys(names))
+
+
+def _validate_model(value: RewardModel | None, settings: _Settings) -> RewardModel:
+    if value is None:
+        return GFUCBRewards(settings.seed, settings.reward_range or "auto")
+    expected = "a function (training rows, test rows) -> values [row, action]"
+    return validate_component(value, "reward_model", expected)
 
 
 def _validate_sequence(value: ConfidenceSequence | None) -> ConfidenceSequence:

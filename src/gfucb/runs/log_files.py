@@ -1,4 +1,4 @@
-"""Logs in files, for `gfucb evaluate`: CSV and Parquet."""
+"""Logs in files, for `gfucb evaluate`: CSV, Parquet and decision logs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,37 @@ from pathlib import Path
 import pandas as pd
 
 from gfucb.core.errors import DataFileError, InvalidInputError
-from gfucb.evaluation import LogColumns, NamedLog, log_of_table
+from gfucb.evaluation import LogColumns, NamedLog, log_of_decisions, log_of_table
+from gfucb.serving import DecisionLog
 
 # From a file and the columns of a table to a log.
 LogReader = Callable[[Path, LogColumns], NamedLog]
+# The first bytes of every SQLite file, whatever its name.
+SQLITE = b"SQLite format 3\0"
 
 
-def read_log(path: Path, columns: LogColumns) -> NamedLog:
-    """Read the log at `path`; the ending of its name says which kind it is."""
+def read_log(
+    path: Path, columns: LogColumns | None = None, *, missing_reward: float | None = None
+) -> NamedLog:
+    """Read the log at `path`: a `gfucb.DecisionLog`, or a table by the ending of its name.
+
+    `columns` are those of a table, and `missing_reward` is that of `log_of_decisions`.
+    """
     if not path.is_file():
         raise DataFileError(f"there is no log at {path}")
+    with path.open("rb") as file:
+        is_decision_log = file.read(len(SQLITE)) == SQLITE
+    if is_decision_log:
+        with DecisionLog(path, read_only=True) as store:
+            return log_of_decisions(store, missing_reward=missing_reward)
     reader = next((read for ending, read in READERS.items() if path.name.endswith(ending)), None)
     if reader is None:
         raise DataFileError(
-            f"{path} is no known kind of log; the name must end with one of {', '.join(READERS)}"
+            f"{path} is no known kind of log: it is no gfucb.DecisionLog, and its name does not "
+            f"end with {', '.join(READERS)}"
         )
     try:
-        return reader(path, columns)
+        return reader(path, LogColumns() if columns is None else columns)
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error} (rows are counted from 0)") from error
 

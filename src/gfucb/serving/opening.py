@@ -44,7 +44,9 @@ class Decider:
 
     def description(self) -> str:
         """For the log."""
-        return "the model" if self.randomised is None else describe_setting(self.randomised)
+        if self.randomised is None:
+            return "the model"
+        return describe_setting(self.randomised.randomisation)
 
 
 def build_model(model: GFUCB | Randomised | None, options: dict[str, Any]) -> tuple[GFUCB, Decider]:
