@@ -53,7 +53,7 @@ def corridors(seed: int) -> GymnasiumMDPs:
 
 def optimistic(environment: GymnasiumMDPs, seed: int) -> gfucb.EpisodicGFUCB:
     """Algorithm 2 on one-hot (position, action): LSVI-UCB."""
-    return lsvi_ucb(environment.num_tasks, HORIZON, beta=0.1, seed=seed)
+    return lsvi_ucb(environment.num_tasks, HORIZON, seed=seed)
 
 
 def randomised(environment: GymnasiumMDPs, seed: int) -> gfucb.EpisodicGFUCB:

@@ -231,6 +231,8 @@ def test_vectors_of_another_length_are_refused():
         (lambda: Embedding({"a": ["x"]}), "must be numbers"),
         (lambda: Date(parts=["month"]), "weekday, season, hour, elapsed"),
         (lambda: Columns({"a": "number"}), "one of the kinds Number"),
+        (lambda: Columns({"a": Number()}), "'a' must be stated"),
+        (lambda: Columns.of(MIXED, ["age"]), "a dict from names to kinds"),
         (lambda: Columns.of(MIXED, {"height": Number()}), "no column 'height'"),
     ],
 )

@@ -92,6 +92,7 @@ def test_names_of_tasks_and_actions_keep_their_type():
     offers = schema.offers({"user": ["True"], "x": [0.0]}, available=[[3]])
     assert offers.chosen(gfucb.GFUCB(2).decide(*offers)) == [3]
     assert offers.tasks.tolist() == [1]
+    assert schema.tasks({"user": ["false", "TRUE"]}).tolist() == [0, 1]
 
 
 def test_available_actions_are_masks_or_names():
@@ -99,7 +100,7 @@ def test_available_actions_are_masks_or_names():
     mask = [[True, False, True], [False, True, False]]
     expected = torch.tensor(mask)
     names = [["bundle", "none"], ["coupon"]]
-    for available in (mask, expected, expected.numpy(), names):
+    for available in (mask, expected, expected.numpy(), pd.DataFrame(mask), names):
         assert torch.equal(schema.offers(table, available).available, expected)
 
 
@@ -198,7 +199,9 @@ def test_a_transformer_of_scikit_learn_encodes_the_context():
         ({"action": "promo"}, "no column 'promo'; it has 'store'"),
         ({"action": "promotion", "task": "shop"}, "no column 'shop'"),
         ({"action": "promotion", "ignore": ["gone"]}, "no column 'gone'"),
-        ({"action": "promotion", "ignore": "date"}, r"a list of names, such as \['date'\]"),
+        ({"action": "promotion", "ignore": "date"}, "a list of names, such as"),
+        ({"action": "promotion", "ignore": None}, "a list of names, such as"),
+        ({"action": "promotion", "columns": ["date"]}, "a dict from names to kinds"),
         ({"action": "promotion", "columns": {"promotion": Category()}}, "not part of the context"),
         ({"action": "promotion", "tasks": ["a"]}, "task, the column of their names"),
         ({"action": "weather"}, "'weather' must hold a name in every row"),
@@ -310,6 +313,8 @@ def damaged(change) -> str:
         (damaged(lambda c: c.update(reward=3)), "must be text"),
         (damaged(lambda c: c["actions"].update(kind="free")), "unknown kind of actions"),
         (damaged(lambda c: c["task"].update(names=["a", "a"])), "must differ"),
+        (damaged(lambda c: c["task"].update(names="ab")), "must be a list"),
+        (damaged(lambda c: c.update(actions={"kind": "rows", "group": 3})), "name of a column"),
         (damaged(lambda c: c["context"]["columns"]["date"].update(kind="time")), "unknown kind"),
         (damaged(lambda c: c["context"]["columns"]["date"].update(zone="x")), "must have the fie"),
         (damaged(lambda c: c["context"]["columns"]["visitors"].update(scale=-1)), "scale"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -149,6 +149,9 @@ class RowActions:
     group: str
     kind: ClassVar[str] = "rows"
 
+    def __post_init__(self) -> None:
+        _validate_group(self.group)
+
     def candidates(self, table: RawTable, context: Tensor) -> ActionInputs:
         """The rows of each group, padded to the largest one: [group, row, column]."""
         groups = Groups.of(table.column(self.group))
@@ -174,6 +177,10 @@ class Items:
     group: str | None = None
     kind: ClassVar[str] = "items"
 
+    def __post_init__(self) -> None:
+        if self.group is not None:
+            _validate_group(self.group)
+
     def candidates(self, table: RawTable, context: Tensor) -> ActionInputs:
         """Ids of items, [row, action]."""
         if self.group is None:
@@ -194,6 +201,6 @@ class Items:
         return item_ids(table.column(self.labels.column))
 
 
-def with_names(actions: NamedActions | Items, names: Iterable[Any]) -> NamedActions | Items:
-    """The same with other names."""
-    return replace(actions, labels=Labels.listed(actions.labels.column, names))
+def _validate_group(group: Any) -> None:
+    if not isinstance(group, str):
+        raise InvalidInputError(f"group must be the name of a column, got {group!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -50,11 +50,11 @@ class Columns:
     kind: ClassVar[str] = "columns"
 
     def __post_init__(self) -> None:
-        for name, kind in self.kinds.items():
-            if not isinstance(name, str) or type(kind) not in KINDS.values():
+        for name, kind in validate_kinds(self.kinds).items():
+            if any(getattr(kind, field.name) is None for field in fields(kind)):  # type: ignore[arg-type]
                 raise InvalidInputError(
-                    f"columns must be named by text and have one of the kinds "
-                    f"{', '.join(k.__name__ for k in KINDS.values())}, got {name!r}: {kind!r:.80}"
+                    f"all fields of the column {name!r} must be stated, got {kind}; Columns.of "
+                    "estimates them from a table"
                 )
         ordered = sorted(self.kinds, key=lambda name: (self.kinds[name].kind == Number.kind, name))
         object.__setattr__(self, "kinds", {name: self.kinds[name] for name in ordered})
@@ -67,8 +67,7 @@ class Columns:
         ignore: Collection[str] = (),
     ) -> Columns:
         """All columns of a table but those to ignore; kinds that are not stated are inferred."""
-        raw, stated = read_table(table), dict(kinds or {})
-        cls(stated)  # checks the kinds
+        raw, stated = read_table(table), validate_kinds(kinds or {})
         for name in stated:
             raw.column(name)
         names = [name for name in raw.names if name not in ignore]
@@ -107,6 +106,20 @@ class Columns:
         if not kind.missing:
             return encoded
         return np.concatenate([encoded, column.missing[:, None]], axis=1)
+
+
+def validate_kinds(kinds: Any) -> dict[str, ColumnKind]:
+    """Kinds of columns by name, or a message that lists the kinds there are."""
+    known = ", ".join(kind.__name__ for kind in KINDS.values())
+    if not isinstance(kinds, Mapping):
+        raise InvalidInputError(f"columns must be a dict from names to kinds: {known}")
+    for name, kind in kinds.items():
+        if not isinstance(name, str) or type(kind) not in KINDS.values():
+            raise InvalidInputError(
+                f"columns must be named by text and have one of the kinds {known}, "
+                f"got {name!r}: {kind!r:.80}"
+            )
+    return dict(kinds)
 
 
 def inferred_kind(column: RawColumn) -> ColumnKind:

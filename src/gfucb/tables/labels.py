@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.tables.frames import RawTable
-from gfucb.tables.raw_columns import Label, RawColumn, column_of_values
+from gfucb.tables.raw_columns import Label, RawColumn, column_of_values, text_of
 
 # Names that a message lists.
 SHOWN_NAMES = 8
@@ -37,6 +37,10 @@ class Labels:
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise InvalidInputError(f"a column must be named by text, got {self.column!r}")
+        if not isinstance(self.names, list | tuple):
+            raise InvalidInputError(
+                f"the names for the column {self.column!r} must be a list, got {self.names!r:.60}"
+            )
         object.__setattr__(self, "names", tuple(self.names))
         for name in self.names:
             is_name = isinstance(name, str | int | float | bool) and name != ""
@@ -45,7 +49,7 @@ class Labels:
                     f"names in the column {self.column!r} must be text, numbers or booleans, "
                     f"got {name!r:.60}"
                 )
-        numbers = {str(name): number for number, name in enumerate(self.names)}
+        numbers = {text_of(name): number for number, name in enumerate(self.names)}
         if len(numbers) < len(self.names) or not numbers:
             raise InvalidInputError(
                 f"the names in the column {self.column!r} must differ, and there must be at least "
@@ -84,11 +88,11 @@ class Labels:
         columns of zeros before the first name that occurs for context (`TableLayout.of_samples`).
         """
         found = set(column.texts())
-        return Labels(self.column, tuple(sorted(self.names, key=lambda n: str(n) not in found)))
+        return Labels(self.column, tuple(sorted(self.names, key=lambda n: text_of(n) not in found)))
 
     def numbers_in(self, table: RawTable, cure: str) -> Tensor:
         """The number of the name in each row, [row]; `cure` says what to do with unknown ones."""
-        texts = [str(label) for label in complete_labels(table.column(self.column))]
+        texts = [text_of(label) for label in complete_labels(table.column(self.column))]
         for row, text in enumerate(texts):
             if text not in self.numbers:
                 raise InvalidInputError(
@@ -105,7 +109,7 @@ def item_ids(column: RawColumn) -> Tensor:
 
 def item_id(name: Label) -> int:
     """A non-negative integer of 63 bits that identifies a name."""
-    text = str(name).encode("utf-8", "surrogatepass")
+    text = text_of(name).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
 
 

@@ -13,7 +13,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import to_tensor
 from gfucb.tables.labels import shown_names
-from gfucb.tables.raw_columns import Label
+from gfucb.tables.raw_columns import Label, text_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,8 @@ def availability(available: Any, names: Sequence[Sequence[Label]]) -> Tensor | N
     if available is None:
         return None
     width = max(len(own) for own in names)
+    if hasattr(available, "columns"):  # a data frame
+        available = available.to_numpy()
     rows = available if hasattr(available, "dtype") else _listed(available)
     if isinstance(rows, list) and not all(isinstance(v, bool) for row in rows for v in row):
         return _mask_of_names(rows, names, width)
@@ -75,14 +77,14 @@ def _mask_of_names(rows: list[list[Any]], names: Sequence[Sequence[Label]], widt
         )
     mask = torch.zeros(len(names), width, dtype=torch.bool)
     for index, (row, own) in enumerate(zip(rows, names, strict=True)):
-        numbers = {str(name): number for number, name in enumerate(own)}
+        numbers = {text_of(name): number for number, name in enumerate(own)}
         for name in row:
-            if str(name) not in numbers:
+            if text_of(name) not in numbers:
                 raise InvalidInputError(
                     f"available names the action {name!r} in row {index}, which is none of "
                     f"{shown_names(own)}"
                 )
-            mask[index, numbers[str(name)]] = True
+            mask[index, numbers[text_of(name)]] = True
     return mask
 
 

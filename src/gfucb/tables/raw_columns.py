@@ -59,8 +59,8 @@ class RawColumn:
         ]
 
     def texts(self) -> list[str | None]:
-        """The labels as text: 3, 3.0 and "3" are one category."""
-        return [None if label is None else str(label) for label in self.labels()]
+        """The labels as text: 3, 3.0 and "3" are one category, true and "True" another."""
+        return [None if label is None else text_of(label) for label in self.labels()]
 
     def parsed(self) -> RawColumn:
         """Text as numbers, booleans or ISO dates, if every value is one; otherwise the same."""
@@ -78,6 +78,13 @@ class RawColumn:
                 values[row] = value
             return column_of_values(self.name, values)
         return self
+
+
+def text_of(label: Label) -> str:
+    """The text that identifies a name, whatever type another program has given it."""
+    text = str(label)
+    is_true = BOOLEAN_TEXTS.get(text.lower())
+    return text if is_true is None else str(is_true)
 
 
 def column_of_array(name: str, array: NDArray[Any]) -> RawColumn:

@@ -21,7 +21,7 @@ from gfucb.tables.action_kinds import (
 )
 from gfucb.tables.column_kinds import ColumnKind
 from gfucb.tables.column_values import numbers_of
-from gfucb.tables.columns import Columns, Encoder
+from gfucb.tables.columns import Columns, Encoder, validate_kinds
 from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.labels import Labels
 from gfucb.tables.offers import Offers, availability
@@ -224,9 +224,9 @@ def _checked(
     roles: set[str],
 ) -> tuple[dict[str, ColumnKind], set[str]]:
     """Kinds of columns and ignored columns, all of which the table must have."""
-    if isinstance(ignore, str):
-        raise InvalidInputError(f"ignore must be a list of names, such as [{ignore!r}]")
-    kinds = dict(columns or {})
+    if isinstance(ignore, str) or not isinstance(ignore, Collection):
+        raise InvalidInputError(f"ignore must be a list of names, such as ['id'], got {ignore!r}")
+    kinds = validate_kinds({} if columns is None else columns)
     for name in kinds:
         if name in roles or name in ignore:
             raise InvalidInputError(f"the column {name!r} is not part of the context")

@@ -98,7 +98,7 @@ def _labels_to_dict(labels: Labels) -> dict[str, Any]:
 
 
 def _labels_from_dict(content: dict[str, Any]) -> Labels:
-    return Labels(content["column"], tuple(content["names"]))
+    return Labels(content["column"], content["names"])
 
 
 def _encoder_to_dict(encoder: Encoder) -> dict[str, Any]:
