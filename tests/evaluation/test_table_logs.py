@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import gfucb
 from gfucb.cli.main import main
@@ -159,7 +160,7 @@ def test_policies_are_found_by_name(table, saved_agent, restored_registries):
             named_policy(word, named)
 
 
-def test_files_are_read_by_the_ending_of_their_name(table, tmp_path, monkeypatch):
+def test_files_are_read_by_the_ending_of_their_name(table, tmp_path):
     for name in ("log.csv", "log.csv.gz"):
         table.to_csv(tmp_path / name, index=False)
         assert len(read_log(tmp_path / name, COLUMNS).log) == 150
@@ -169,13 +170,19 @@ def test_files_are_read_by_the_ending_of_their_name(table, tmp_path, monkeypatch
     for name, message in {
         "log.txt": "does not end with .csv",
         "empty.csv": "cannot be read",
-        "log.parquet": "pyarrow|cannot be read",
+        "log.parquet": "install pyarrow or polars|cannot be read as Parquet",
         "missing.csv": "there is no log",
     }.items():
         with pytest.raises(DataFileError, match=message):
             read_log(tmp_path / name, COLUMNS)
-    monkeypatch.setattr(pd, "read_parquet", lambda path: table)
-    assert len(read_log(tmp_path / "log.parquet", COLUMNS).log) == 150
+
+
+def test_parquet_is_read_without_pyarrow(table, tmp_path):
+    polars = pytest.importorskip("polars")
+    polars.DataFrame(table.to_dict("list")).write_parquet(tmp_path / "log.parquet")
+    table.to_csv(tmp_path / "log.csv", index=False)
+    one, other = (read_log(tmp_path / f"log.{kind}", COLUMNS).log for kind in ("parquet", "csv"))
+    assert torch.equal(one.candidates, other.candidates) and torch.equal(one.rewards, other.rewards)
 
 
 def test_the_command_prints_a_table_and_writes_json(table, saved_agent, tmp_path, capsys):

@@ -139,6 +139,7 @@ class GFUCB:
             reward_perturbation=self.action_selector.reward_perturbation,
             candidates=candidate_learning(self_supervision, self.representation_class, seed),
         )
+        self.device = self.network_learner.device
         # Selectors that use only means and widths of the candidates work with any model.
         is_general = action_selector is None or isinstance(action_selector, BatchedActionSelector)
         is_bare = fit is None and head_norm_bound is None and offset is None and ridge == 1
@@ -176,7 +177,7 @@ class GFUCB:
             tasks,
             available,
             num_tasks=self.num_tasks,
-            device=self.network_learner.device,
+            device=self.device,
         )
         confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
         action_sets = action_sets.caching(confidence_set.center.representation)

@@ -38,6 +38,10 @@ class ActionDistribution(Protocol):
 class HasConfidenceSet(Protocol):
     """An agent from whose confidence set a distribution follows, such as `GFUCB`."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where its data is stored."""
+
     def confidence_set(
         self, inputs: Tensor, *, num_sharing: int | None, candidates: Tensor | None
     ) -> ConfidenceSet:
@@ -162,17 +166,15 @@ def _from_confidence_set(
     agent: HasConfidenceSet, action_sets: ActionSets, distribution: ActionDistribution
 ) -> _Mixture:
     """The probabilities of a distribution, from the confidence set of the agent."""
-    # Draws are independent, so no row shares its radius with others. Candidates show the
-    # layout of a table before the first reward.
-    confidence_set = agent.confidence_set(
-        action_sets.items, num_sharing=1, candidates=action_sets.offered
-    )
-    device = confidence_set.center.heads.device
     own = ActionSets(
-        action_sets.candidates.to(device),
-        action_sets.tasks.to(device),
-        action_sets.available.to(device),
-    ).caching(confidence_set.center.representation)
+        action_sets.candidates.to(agent.device),
+        action_sets.tasks.to(agent.device),
+        action_sets.available.to(agent.device),
+    )
+    # Draws are independent, so no row shares its radius with others. Candidates show the layout of
+    # a table before the first reward.
+    confidence_set = agent.confidence_set(own.items, num_sharing=1, candidates=own.offered)
+    own = own.caching(confidence_set.center.representation)
     given = distribution.distribution(confidence_set, own).detach()
     name = "the probabilities of the distribution"
     checked = validate_distribution(given, action_sets.available, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -53,12 +54,24 @@ def _read_csv(path: Path, columns: LogColumns) -> NamedLog:
 
 def _read_parquet(path: Path, columns: LogColumns) -> NamedLog:
     try:
-        table = pd.read_parquet(path)
+        table = _parquet_table(path)
     except ImportError as error:
-        raise DataFileError(f"to read {path}, install pyarrow: pip install pyarrow") from error
-    except (ValueError, OSError) as error:
+        raise DataFileError(
+            f"to read {path}, install pyarrow or polars: pip install pyarrow"
+        ) from error
+    except Exception as error:  # both libraries have errors of their own
         raise DataFileError(f"{path} cannot be read as Parquet: {error}") from error
     return log_of_table(table, columns)
+
+
+def _parquet_table(path: Path) -> Any:
+    """The table by pandas, which needs pyarrow, or else by polars."""
+    try:
+        return pd.read_parquet(path)
+    except ImportError:
+        import polars
+
+        return polars.read_parquet(path)
 
 
 READERS: Mapping[str, LogReader] = {
