@@ -7,8 +7,9 @@ import torch
 
 from gfucb.core.features import features_of
 from gfucb.core.random import random_stream
-from gfucb.estimation import table_fit
+from gfucb.estimation import table_search
 from gfucb.estimation.evidence import TaskMoments, log_evidence
+from gfucb.estimation.pooled_fit import MOST_FREQUENCIES
 from gfucb.estimation.table_fit import EXPLORED_SAMPLES, EXPLORED_SHARE, fit_table, prior_posterior
 from gfucb.models.head_posterior import PosteriorFit
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
@@ -52,6 +53,7 @@ def fit(
         start=TableFeatures(columns, start or TableScales()),
         reward_range=reward_range,
         generator=random_stream(seed, "table fit"),
+        pooled_frequencies=normal("pooled", MOST_FREQUENCIES, columns.num_directions),
     )
 
 
@@ -157,7 +159,7 @@ class TestSearch:
         """Steps are factors, so scales that no search from the default can reach stay so."""
         rewards = INPUTS @ WEIGHTS[0] + 0.3 * NOISE
         first = fit(INPUTS, ONE_TASK, rewards, start=TableScales(linear=7.0)).features.scales
-        steps = math.log(first.linear / 7.0, table_fit.FACTOR)
+        steps = math.log(first.linear / 7.0, table_search.FACTOR)
         assert steps == pytest.approx(round(steps))
         assert fit(INPUTS, ONE_TASK, rewards, start=first).features.scales == first
 
@@ -198,7 +200,7 @@ class TestRandomness:
     REWARDS = INPUTS @ WEIGHTS[0] + 0.3 * NOISE
 
     def test_is_that_of_the_generator_alone(self, monkeypatch):
-        monkeypatch.setattr(table_fit, "MOST_SEARCH_SAMPLES", 20)
+        monkeypatch.setattr(table_search, "MOST_SEARCH_SAMPLES", 20)
         before = torch.get_rng_state()
         one, same = (fit(INPUTS, FIVE_TASKS, self.REWARDS) for _ in range(2))
         assert torch.equal(torch.get_rng_state(), before)
@@ -213,8 +215,8 @@ class TestRandomness:
         torch.testing.assert_close(one.posterior.heads, other.posterior.heads)
 
     def test_a_search_on_some_tasks_still_solves_the_heads_of_all(self, monkeypatch):
-        monkeypatch.setattr(table_fit, "SEARCH_COST", 1.0)
-        monkeypatch.setattr(table_fit, "FEWEST_SEARCH_TASKS", 2)
+        monkeypatch.setattr(table_search, "SEARCH_COST", 1.0)
+        monkeypatch.setattr(table_search, "FEWEST_SEARCH_TASKS", 2)
         found = fit(INPUTS, FIVE_TASKS, self.REWARDS)
         truth = TEST_INPUTS @ WEIGHTS[0]
         for task in range(TASKS):

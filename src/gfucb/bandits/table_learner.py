@@ -15,12 +15,15 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_tensor
-from gfucb.estimation.table_fit import LIMITS, fit_table, prior_posterior
+from gfucb.estimation.pooled_fit import MOST_FREQUENCIES
+from gfucb.estimation.table_fit import fit_table, prior_posterior
+from gfucb.estimation.table_search import LIMITS
 from gfucb.models import MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import checked_floats
 from gfucb.models.table_features import (
     FEWEST_FREQUENCIES,
+    PooledFunction,
     TableColumns,
     TableFeatures,
     TableScales,
@@ -29,6 +32,9 @@ from gfucb.models.table_features import (
 from gfucb.models.table_layout import TableLayout
 
 PROJECTION, FACTOR = "table.projection", "table.factor"
+POOLED_FREQUENCIES, POOLED_WEIGHTS, POOLED_SCALES = (
+    f"table.pooled_{name}" for name in ("frequencies", "weights", "scales")
+)
 
 
 class TableLearner(PosteriorLearner):
@@ -72,7 +78,13 @@ class TableLearner(PosteriorLearner):
             start=start,
             reward_range=self.reward_range,
             generator=random_stream(self.seed, "table-fit", self.num_fits),
+            pooled_frequencies=self._pooled_frequencies(start.columns),
         )
+
+    def _pooled_frequencies(self, columns: TableColumns) -> Tensor:
+        generator = random_stream(self.seed, "pooled-frequencies")
+        shape = (MOST_FREQUENCIES, columns.num_directions)
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(self.device)
 
     def _next_start(self, before: TableFeatures, inputs: Tensor) -> TableFeatures:
         """The features of the fit before, standardised by all inputs [sample, column]."""
@@ -84,9 +96,7 @@ class TableLearner(PosteriorLearner):
         scales = before.scales
         if scales.mean_ratio == 0:  # of a single task
             scales = replace(scales, mean_ratio=TableScales().mean_ratio)
-        size, factor = len(columns.scales(scales)), before.factor
-        is_known = factor is not None and len(factor) == size
-        return TableFeatures(columns, scales, factor if is_known else None)
+        return TableFeatures(columns, scales, pooled=before.pooled)
 
     def _first_columns(self, inputs: Tensor, computed: ChosenFeatures | None) -> TableColumns:
         """Columns for the layout that the first decision has found, or that of the samples."""
@@ -121,12 +131,14 @@ class TableLearner(PosteriorLearner):
             "table.location": columns.location,
             "table.spread": columns.spread,
             "table.frequencies": columns.frequencies,
-            "table.scales": torch.tensor(astuple(fit.features.scales), dtype=torch.float64),
+            "table.scales": _scales_tensor(fit.features.scales),
         }
         if columns.projection is not None:
             state[PROJECTION] = columns.projection
         if fit.features.factor is not None:
             state[FACTOR] = fit.features.factor
+        if fit.features.pooled is not None:
+            state |= _pooled_state(fit.features.pooled)
         return state
 
     def restored_fit(
@@ -159,13 +171,26 @@ class TableLearner(PosteriorLearner):
             checked_floats(state, "table.frequencies", (None, directions)).to(self.device),
             num_tasks,
             bool(explores_columns),
+            has_pooled=POOLED_WEIGHTS in state,
         )
         features = TableFeatures(
             columns,
-            self._restored_scales(state, num_tasks),
+            _restored_scales(state, "table.scales", has_mean=num_tasks > 1),
             None if num_tasks == 1 else self._restored_factor(state, posterior.feature_dim),
+            self._restored_pooled(state, columns) if columns.has_pooled else None,
         )
         return PosteriorFit(features, posterior, offset)
+
+    def _restored_pooled(
+        self, state: Mapping[str, Tensor], columns: TableColumns
+    ) -> PooledFunction:
+        """The saved function of all tasks, checked."""
+        directions, num_actions = columns.num_directions, max(1, columns.layout.num_actions)
+        frequencies = checked_floats(state, POOLED_FREQUENCIES, (None, directions))
+        size = 1 + directions + 2 * len(frequencies)
+        weights = checked_floats(state, POOLED_WEIGHTS, (num_actions, size))
+        scales = _restored_scales(state, POOLED_SCALES, has_mean=num_actions > 1)
+        return PooledFunction(frequencies.to(self.device), scales, weights.to(self.device))
 
     def _restored_factor(self, state: Mapping[str, Tensor], size: int) -> Tensor:
         """The saved factor; one that is not a lower Cholesky factor is refused."""
@@ -174,18 +199,30 @@ class TableLearner(PosteriorLearner):
             raise InvalidInputError(f"'{FACTOR}' of the state is not a lower Cholesky factor")
         return factor.to(self.device)
 
-    @staticmethod
-    def _restored_scales(state: Mapping[str, Tensor], num_tasks: int) -> TableScales:
-        """The saved scales; those that no search can find are refused."""
-        names = [field.name for field in fields(TableScales)]
-        scales = TableScales(*checked_floats(state, "table.scales", (len(names),)).tolist())
-        for name in names:
-            low, high = LIMITS[name]
-            if name == "mean_ratio" and num_tasks == 1:
-                low = high = 0.0
-            if not low <= getattr(scales, name) <= high:
-                raise InvalidInputError(
-                    f"'table.scales' of the state: {name} must lie between {low:g} and {high:g}, "
-                    f"got {getattr(scales, name):g}"
-                )
-        return scales
+
+def _pooled_state(pooled: PooledFunction) -> dict[str, Tensor]:
+    return {
+        POOLED_FREQUENCIES: pooled.frequencies,
+        POOLED_WEIGHTS: pooled.weights,
+        POOLED_SCALES: _scales_tensor(pooled.scales),
+    }
+
+
+def _scales_tensor(scales: TableScales) -> Tensor:
+    return torch.tensor(astuple(scales), dtype=torch.float64)
+
+
+def _restored_scales(state: Mapping[str, Tensor], key: str, *, has_mean: bool) -> TableScales:
+    """The saved scales; those that no search can find are refused."""
+    names = [field.name for field in fields(TableScales)]
+    scales = TableScales(*checked_floats(state, key, (len(names),)).tolist())
+    for name in names:
+        low, high = LIMITS[name]
+        if name == "mean_ratio" and not has_mean:
+            low = high = 0.0
+        if not low <= getattr(scales, name) <= high:
+            raise InvalidInputError(
+                f"{key!r} of the state: {name} must lie between {low:g} and {high:g}, "
+                f"got {getattr(scales, name):g}"
+            )
+    return scales

@@ -30,8 +30,8 @@ EXPLORED_COLUMNS = 0.4
 class TableScales:
     """Prior scales of the weights of table features, chosen by `fit_table`.
 
-    `bias`, `linear` and `fourier` are prior variances of the three parts of a head, in units of
-    the noise variance. With one-hot actions, a share `shared` of each variance is common to all
+    `bias`, `linear`, `fourier` and `pooled` are prior variances of the parts of a head, in units
+    of the noise variance. With one-hot actions, a share `shared` of each variance is common to all
     actions. The mean of the heads of all tasks has `mean_ratio` times the variance of the
     deviation of one task from it.
     """
@@ -41,6 +41,7 @@ class TableScales:
     fourier: float = 0.3
     length: float = 1.0
     shared: float = 0.2
+    pooled: float = 1.0
     mean_ratio: float = 1.0
 
 
@@ -57,6 +58,7 @@ class TableColumns:
         num_tasks: for how many tasks the sizes of features were chosen.
         explores_columns: whether `linear_features` include the columns; with very many actions
             and columns they are a constant for each action.
+        has_pooled: whether the value of a `PooledFunction` is a feature.
     """
 
     layout: TableLayout
@@ -66,6 +68,7 @@ class TableColumns:
     frequencies: Tensor
     num_tasks: int = 1
     explores_columns: bool = True
+    has_pooled: bool = False
 
     @classmethod
     def of(
@@ -108,24 +111,26 @@ class TableColumns:
             columns = columns @ self.projection
         return columns, actions
 
+    def of_context(self, frequencies: Tensor) -> TableColumns:
+        """The same for inputs without the action, [n, context column], and other frequencies."""
+        layout = TableLayout(self.layout.num_context)
+        return replace(self, layout=layout, frequencies=frequencies, has_pooled=False)
+
     @property
     def num_directions(self) -> int:
         """The number of standardised columns, after a projection."""
         return len(self.location) if self.projection is None else self.projection.shape[1]
 
-    def features(self, inputs: Tensor, length: float) -> Tensor:
+    def features(self, inputs: Tensor, length: float, pooled: Tensor | None = None) -> Tensor:
         """Features with unit scales, [n, feature]: common to all actions, then of each action.
 
-        Each part is a constant, the columns, and Fourier features with a `length` scale.
+        Each part is a constant, the columns, Fourier features with a `length` scale, and values
+        `pooled` [n] if there are any.
         """
         columns, actions = self.standardise(inputs)
-        parts = [columns.new_ones(len(columns), 1)]
-        if self.num_directions:
-            norm = math.sqrt(self.num_directions)
-            phases = columns @ self.frequencies.T / (length * norm)
-            amplitude = 1 / math.sqrt(len(self.frequencies))
-            parts += [columns / norm, amplitude * phases.cos(), amplitude * phases.sin()]
-        part = torch.cat(parts, dim=1)
+        part = smooth_features(columns, self.frequencies, length)
+        if pooled is not None:
+            part = torch.cat([part, pooled[:, None]], dim=1)
         return part if actions is None else torch.cat([part, _per_action(part, actions)], dim=1)
 
     def scales(self, scales: TableScales) -> Tensor:
@@ -134,6 +139,8 @@ class TableColumns:
         if self.num_directions:
             variances += [scales.linear] * self.num_directions
             variances += [scales.fourier] * (2 * len(self.frequencies))
+        if self.has_pooled:
+            variances.append(scales.pooled)
         part = self.location.new_tensor(variances)
         if self.layout.num_actions:
             own = ((1 - scales.shared) * part).repeat(self.layout.num_actions)
@@ -163,6 +170,29 @@ class TableColumns:
 
 
 @dataclass(frozen=True, eq=False)
+class PooledFunction:
+    """One function of context and action for all tasks, with many more frequencies than a head.
+
+    Attributes:
+        frequencies: [frequency, direction].
+        scales: of its weights.
+        weights: on `smooth_features`, of each action, [action, feature]; one row without actions.
+    """
+
+    frequencies: Tensor
+    scales: TableScales
+    weights: Tensor
+
+    def values(self, columns: TableColumns, inputs: Tensor) -> Tensor:
+        """[n, column] -> [n]."""
+        context, actions = columns.standardise(inputs)
+        features = smooth_features(context, self.frequencies, self.scales.length)
+        if actions is None:
+            return features @ self.weights[0]
+        return (features @ self.weights.T * actions).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
 class TableFeatures:
     """A representation of tables: scaled features, then linear features for exploration.
 
@@ -175,20 +205,34 @@ class TableFeatures:
         scales: prior scales of the weights.
         factor: lower Cholesky factor of the correlation of weights over tasks,
             [feature, feature]; None for uncorrelated weights.
+        pooled: the function of all tasks whose value is a feature, if there is one.
     """
 
     columns: TableColumns
     scales: TableScales
     factor: Tensor | None = None
+    pooled: PooledFunction | None = None
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """[n, column] -> [n, feature]."""
         inputs = inputs.flatten(1)
-        plain = self.columns.features(inputs, self.scales.length)
+        pooled = None if self.pooled is None else self.pooled.values(self.columns, inputs)
+        plain = self.columns.features(inputs, self.scales.length, pooled)
         scaled = plain * self.columns.scales(self.scales)
         if self.factor is not None:
             scaled = scaled @ self.factor
         return torch.cat([scaled, self.columns.linear_features(inputs)], dim=1)
+
+
+def smooth_features(columns: Tensor, frequencies: Tensor, length: float) -> Tensor:
+    """A constant, standardised columns [n, direction], and Fourier features: [n, feature]."""
+    parts = [columns.new_ones(len(columns), 1)]
+    if columns.shape[1]:
+        norm = math.sqrt(columns.shape[1])
+        phases = columns @ frequencies.T / (length * norm)
+        amplitude = 1 / math.sqrt(len(frequencies))
+        parts += [columns / norm, amplitude * phases.cos(), amplitude * phases.sin()]
+    return torch.cat(parts, dim=1)
 
 
 def largest_size(num_tasks: int) -> int:
