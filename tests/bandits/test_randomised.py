@@ -11,11 +11,13 @@ from gfucb.core.random import draw_actions, random_stream
 from gfucb.estimation import Contrastive
 from gfucb.evaluation import AgentPolicy, LoggedDecisions, evaluate
 from gfucb.exploration import InverseGap, ThompsonSampling
+from gfucb.models import IdentityRepresentation
 
 NUM_TASKS, NUM_ACTIONS = 2, 3
 CANDIDATES = torch.rand(
     NUM_TASKS, NUM_ACTIONS, 4, generator=random_stream(0, "candidates"), dtype=torch.float64
 )
+IDENTITY = gfucb.FiniteClass([IdentityRepresentation()])  # fits in no time
 AVAILABLE = torch.tensor([[True, True, True], [True, False, True]])
 
 
@@ -68,17 +70,21 @@ def test_without_a_distribution_the_choice_of_the_agent_has_the_rest():
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 def test_actions_are_drawn_with_the_probabilities_of_the_decision(distribution):
     agent = gfucb.Randomised(trained(), distribution=distribution, epsilon=0.5, holdback=0.2)
-    counts, rounds = torch.zeros(2, 3), 200
-    expected = agent.action_probabilities(CANDIDATES, available=AVAILABLE)
-    for _ in range(rounds):
-        decision = agent.decide(CANDIDATES, available=AVAILABLE)
+    repeats, calls = 25, 8
+    candidates, available = (x.repeat_interleave(repeats, 0) for x in (CANDIDATES, AVAILABLE))
+    tasks = torch.arange(2).repeat_interleave(repeats)
+    expected = agent.action_probabilities(candidates, tasks, available)
+    counts = torch.zeros(2, 3)
+    for _ in range(calls):
+        decision = agent.decide(candidates, tasks, available)
         assert torch.equal(decision.action_probabilities, expected)  # until the next reward
         chosen = expected.gather(1, decision.actions[:, None]).squeeze(1)
         assert torch.equal(decision.probabilities, chosen)
-        assert torch.equal(decision.inputs, CANDIDATES[torch.arange(2), decision.actions])
-        counts += torch.nn.functional.one_hot(decision.actions, 3)
-    errors = (counts / rounds - expected).abs()
-    assert bool((errors <= 4 * (expected * (1 - expected) / rounds).sqrt()).all())
+        assert torch.equal(decision.inputs, candidates[torch.arange(2 * repeats), decision.actions])
+        counts += torch.nn.functional.one_hot(decision.actions, 3).unflatten(0, (2, -1)).sum(1)
+    means = expected.unflatten(0, (2, -1)).mean(1)
+    errors = (counts / (repeats * calls) - means).abs()
+    assert bool((errors <= 4 * (means * (1 - means) / (repeats * calls)).sqrt()).all())
     samples = None if distribution is None else distribution.monte_carlo_samples
     assert decision.monte_carlo_samples == samples
 
@@ -99,11 +105,11 @@ def test_joint_choices_do_not_depend_on_the_draws_of_other_rows():
     agent = gfucb.Randomised(trained(action_selector=selector), epsilon=0.5)
     expected = agent.action_probabilities(CANDIDATES)
     both = torch.zeros(3, 3)
-    for _ in range(100):
+    for _ in range(60):
         first, second = agent.decide(CANDIDATES).actions.tolist()
-        both[first, second] += 1 / 100
+        both[first, second] += 1 / 60
     product = expected[0][:, None] * expected[1]
-    assert float((both - product).abs().max()) < 4 * (0.25 / 100) ** 0.5
+    assert float((both - product).abs().max()) < 4 * (0.25 / 60) ** 0.5
 
 
 def test_the_same_seed_repeats_and_a_restored_agent_continues(tmp_path):
@@ -133,11 +139,11 @@ def test_a_question_changes_nothing_and_refusals_keep_the_draws():
         assert torch.equal(agent.decide(CANDIDATES).actions, twin.decide(CANDIDATES).actions)
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_randomised_agents_satisfy_the_check(distribution):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[1:], ids=repr)
+def test_agents_with_a_distribution_satisfy_the_check(distribution):
     check_bandit_agent(
         lambda: gfucb.Randomised(
-            gfucb.GFUCB(2, seed=0), distribution=distribution, epsilon=0.2, holdback=0.1
+            gfucb.GFUCB(2, IDENTITY, seed=0), distribution=distribution, epsilon=0.2, holdback=0.1
         )
     )
 

@@ -8,13 +8,15 @@ from gfucb.cli.main import main
 from gfucb.core.errors import DataFileError, GFUCBWarning, InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.evaluation import UniformPolicy, evaluate, log_of_decisions
+from gfucb.models import IdentityRepresentation
 from gfucb.runs.log_files import read_log
 
 TASKS = ["oslo", ("bergen", 2)]
+IDENTITY = gfucb.FiniteClass([IdentityRepresentation()])  # fits in no time
 
 
 def randomised(**settings) -> gfucb.Randomised:
-    return gfucb.Randomised(gfucb.GFUCB(1, seed=0), epsilon=0.6, **settings)
+    return gfucb.Randomised(gfucb.GFUCB(1, IDENTITY, seed=0), epsilon=0.6, **settings)
 
 
 def offered(index: int) -> torch.Tensor:
@@ -90,7 +92,7 @@ def test_rows_without_rewards_are_left_out_with_a_warning():
 
 
 def test_deterministic_decisions_support_no_other_action():
-    with gfucb.Agent(seed=0) as agent:
+    with gfucb.Agent(gfucb.GFUCB(1, IDENTITY, seed=0)) as agent:
         for index in range(20):
             agent.observe(agent.decide(offered(index), tasks=TASKS), [0.2, 0.4])
         named = log_of_decisions(agent.log)
@@ -100,7 +102,7 @@ def test_deterministic_decisions_support_no_other_action():
 
 
 def test_logs_that_cannot_be_used_are_refused(tmp_path):
-    with gfucb.Agent(seed=0) as agent:
+    with gfucb.Agent(gfucb.GFUCB(1, IDENTITY, seed=0)) as agent:
         with pytest.raises(InvalidInputError, match="no decision with a reward"):
             log_of_decisions(agent.log)
         first = agent.decide(torch.rand(1, 2, 3), tasks=["a"])

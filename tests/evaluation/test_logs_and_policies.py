@@ -18,6 +18,7 @@ from gfucb.evaluation import (
     UniformPolicy,
     evaluate,
 )
+from gfucb.models import IdentityRepresentation
 
 GOOD = {"actions": [0, 1, 1], "probabilities": [0.5, 0.5, 0.25], "rewards": [1.0, 0.0, 1.0]}
 
@@ -196,7 +197,7 @@ def test_wrong_probabilities_are_reported_and_bounds_stay_in_order():
 
 def test_an_agent_is_evaluated_by_its_decisions():
     log = TWO_CONTEXTS.log(300, seed=0)
-    agent = gfucb.GFUCB(num_tasks=2, seed=0)
+    agent = gfucb.GFUCB(2, gfucb.FiniteClass([IdentityRepresentation()]), seed=0)
     agent.learn(log.tasks, log.chosen_inputs, log.rewards)
     before = agent.state()
     on_log = AgentPolicy(agent).on(log[:4])
