@@ -178,6 +178,8 @@ def test_a_transformer_of_scikit_learn_encodes_the_context():
     with pytest.raises(InvalidInputError, match=r"transformer.fit\(table\)"):
         Schema.of(table, **ROLES, transformer=transformer)
     transformer.fit(table[["weather", "visitors"]])
+    with pytest.raises(InvalidInputError, match="columns or a transformer"):
+        Schema.of(table, **ROLES, transformer=transformer, columns={"visitors": Number()})
     schema = Schema.of(table, **ROLES, transformer=transformer)
     assert schema.offers(table).candidates.shape == (60, 3, 4 + 3)
     restored = Schema.from_json(schema.to_json(), transformer)
@@ -197,6 +199,7 @@ def test_a_transformer_of_scikit_learn_encodes_the_context():
         ({}, "one of action, item or group"),
         ({"action": "promotion", "item": "store"}, "one of action, item or group"),
         ({"action": "promo"}, "no column 'promo'; it has 'store'"),
+        ({"action": "promotion", "task": "promotion"}, "must be different columns"),
         ({"action": "promotion", "task": "shop"}, "no column 'shop'"),
         ({"action": "promotion", "ignore": ["gone"]}, "no column 'gone'"),
         ({"action": "promotion", "ignore": "date"}, "a list of names, such as"),

@@ -39,7 +39,8 @@ class Offers:
         return iter((self.candidates, self.tasks, self.available))
 
     def __repr__(self) -> str:
-        return f"Offers({len(self)} rows of {self.candidates.shape[1]} actions)"
+        rows = "1 row" if len(self) == 1 else f"{len(self)} rows"
+        return f"Offers({rows} of {self.candidates.shape[1]} actions)"
 
     def chosen(self, decision: Decision) -> list[Label]:
         """The names of the actions of a decision on all of these rows."""

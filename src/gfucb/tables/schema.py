@@ -48,7 +48,7 @@ class Schema:
     >>> schema = Schema.of(history, task="store", action="promotion", reward="revenue")
     >>> offers = schema.offers({"store": ["Lima"], "visitors": [1000]})
     >>> offers
-    Offers(1 rows of 2 actions)
+    Offers(1 row of 2 actions)
 
     `agent.learn(*schema.samples(history))` learns a log, `agent.decide(*offers)` decides, and
     `offers.chosen(decision)` names the actions. A schema is a value: tables are always encoded in
@@ -111,8 +111,10 @@ class Schema:
                 default if there are at most 100 of them.
         """
         raw = read_table(table)
-        roles = {name for name in (task, action, item, group, reward) if name is not None}
+        roles = _distinct_roles(task, action, item, reward) | ({group} if group else set())
         kinds, ignored = _checked(raw, columns, ignore, roles)
+        if kinds and transformer is not None:
+            raise InvalidInputError("pass columns or a transformer, which encodes all columns")
         context: Encoder = (
             Columns.of(raw, kinds, ignored | roles)
             if transformer is None
@@ -215,6 +217,16 @@ class Schema:
     def load(cls, path: str | os.PathLike[str], transformer: Any = None) -> Schema:
         """Read a file that `save` wrote, or that of an agent with the note "schema"."""
         return cls.from_json(read_schema_file(path), transformer)
+
+
+def _distinct_roles(*names: str | None) -> set[str]:
+    """The columns with a role; only a group may have another one."""
+    stated = [name for name in names if name is not None]
+    if len(set(stated)) < len(stated):
+        raise InvalidInputError(
+            f"task, action, item and reward must be different columns, got {stated}"
+        )
+    return set(stated)
 
 
 def _checked(
