@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.core.action_probabilities import uniform_distribution
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import (
@@ -26,7 +27,6 @@ from gfucb.core.random import random_actions, random_stream
 from gfucb.core.records import Decision, GroupFeatures, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
-from gfucb.core.validation.distributions import uniform_distribution
 from gfucb.core.validation.settings import (
     validate_component,
     validate_count,

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, cast
 import torch
 from torch import Tensor
 
+from gfucb.core.action_probabilities import certain_distribution, uniform_distribution
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
@@ -17,7 +18,7 @@ from gfucb.core.protocols import BanditAgent, Representation
 from gfucb.core.random import draw_actions, random_stream
 from gfucb.core.records import ChosenFeatures, Decision
 from gfucb.core.validation.bandits import gradients_allowed
-from gfucb.core.validation.distributions import uniform_distribution, validate_distribution
+from gfucb.core.validation.distributions import validate_distribution
 from gfucb.core.validation.settings import validate_methods, validate_number, validate_seed
 from gfucb.models import ConfidenceSet
 
@@ -153,9 +154,7 @@ class Randomisation:
         decision = agent.decide(action_sets.candidates, action_sets.tasks, action_sets.available)
         given = decision.action_probabilities
         if given is None:
-            chosen = decision.actions.cpu()[:, None]
-            given = torch.zeros(action_sets.available.shape, dtype=torch.float64)
-            given = given.scatter(1, chosen, 1.0)
+            given = certain_distribution(decision.actions, action_sets.available.shape[1])
         features = decision.features
         representation = features.representation if isinstance(features, ChosenFeatures) else None
         return _Mixture(given.cpu(), decision.monte_carlo_samples, decision, representation)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gfucb.core.action_probabilities import certain_distribution
 from gfucb.core.errors import GFUCBWarning, InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LoggedDecision, LoggedRow, RowStatus
@@ -84,8 +85,8 @@ class _Part:
             return self.decision.action_probabilities[self.rows]
         if any(row.probability < 1 for row in self.chosen):
             return None
-        zeros = torch.zeros(len(self.rows), self.decision.mask.shape[1], dtype=torch.float64)
-        return zeros.scatter(1, torch.tensor([[row.action] for row in self.chosen]), 1.0)
+        actions = torch.tensor([row.action for row in self.chosen])
+        return certain_distribution(actions, self.decision.mask.shape[1])
 
 
 def _combined(parts: Sequence[_Part], task_names: Sequence[Any]) -> NamedLog:

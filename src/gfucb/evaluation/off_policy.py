@@ -95,7 +95,7 @@ def evaluate(
         seed=validate_seed(seed),
     )
     names = _validate_estimators(estimators)
-    validate_instance(log, "log", LoggedDecisions, "a LoggedDecisions")
+    validate_instance(log, "log", LoggedDecisions, "a LoggedDecisions, such as named.log")
     _require_rewards_in(settings.reward_range, log)
     model = _validate_model(reward_model, settings)
     problem = _Problem(log, as_policy(policy).on(log), model, settings)

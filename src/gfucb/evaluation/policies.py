@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits import Randomised
+from gfucb.core.action_probabilities import certain_distribution, uniform_distribution
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BanditAgent
-from gfucb.core.validation.distributions import uniform_distribution, validate_distribution
+from gfucb.core.validation.distributions import validate_distribution
 from gfucb.core.validation.settings import validate_count, validate_methods
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 
@@ -64,8 +65,8 @@ class FixedActionPolicy:
                 f"the log has actions 0 to {log.num_actions - 1}, got the fixed action "
                 f"{self.action}"
             )
-        actions = torch.full((len(log), 1), self.action)
-        return policy_on_log(log, _one_hot(log, actions))
+        actions = torch.full((len(log),), self.action)
+        return policy_on_log(log, certain_distribution(actions, log.num_actions))
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class LoggedPolicy:
         """See `Policy.on`."""
         distribution = log.action_probabilities
         if distribution is None:
-            distribution = _one_hot(log, log.actions[:, None])
+            distribution = certain_distribution(log.actions, log.num_actions)
         return PolicyOnLog(distribution, torch.ones(len(log), dtype=torch.float64))
 
 
@@ -121,8 +122,7 @@ class AgentPolicy:
         decision = self.agent.decide(candidates, tasks, available)
         if decision.action_probabilities is not None:
             return decision.action_probabilities.cpu()
-        actions = decision.actions.cpu()[:, None]
-        return torch.zeros(available.shape, dtype=torch.float64).scatter(1, actions, 1.0)
+        return certain_distribution(decision.actions, available.shape[1])
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,3 @@ def policy_on_log(log: LoggedDecisions, action_probabilities: Any) -> PolicyOnLo
     name = "the probabilities of the policy"
     given = validate_distribution(action_probabilities, log.available, name)
     return PolicyOnLog(given, log.of_chosen(given) / log.probabilities)
-
-
-def _one_hot(log: LoggedDecisions, actions: Tensor) -> Tensor:
-    """Probability 1 of the actions [row, 1]: [row, action]."""
-    zeros = torch.zeros(len(log), log.num_actions, dtype=torch.float64)
-    return zeros.scatter(1, actions, 1.0)

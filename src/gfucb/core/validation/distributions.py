@@ -44,9 +44,3 @@ def validate_distribution(values: Any, available: Tensor, name: str) -> Tensor:
             f"{name} must sum to 1 in every row, got {float(given[row].sum()):g} in row {row}"
         )
     return given / given.sum(1, keepdim=True)
-
-
-def uniform_distribution(available: Tensor) -> Tensor:
-    """All available actions with the same probability: [row, action] of booleans to floats."""
-    offered = available.to(torch.float64)
-    return offered / offered.sum(1, keepdim=True)
