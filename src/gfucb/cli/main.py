@@ -15,6 +15,7 @@ try:
     from gfucb.cli.command_defaults import Choices
     from gfucb.cli.evaluate import EvaluateCommand
     from gfucb.cli.help_texts import reflow_help
+    from gfucb.cli.log_command import LogCommand
     from gfucb.cli.reproduce import PageCommand, ReproduceCommand
     from gfucb.cli.runs import CompareCommand, ReportCommand, RunCommand
     from gfucb.cli.theory import AuditCommand, TheoryCommand
@@ -34,6 +35,7 @@ gfucb: multitask bandits and episodic MDPs with a shared representation
   gfucb reproduce a figure or claim of the paper, with a verdict: fig1, fig2a, .. lock, all
   gfucb page      all reproductions as one document
   gfucb evaluate  what other policies would have earned, from a log with probabilities
+  gfucb log       show, filter, verify and export the decision log of an agent
   gfucb theory    the bounds of the theory for a class and a size, as printed and corrected
   gfucb audit     replay runs with a known representation and check these bounds
   gfucb bench     the cost of decisions, rounds, tasks and batches, as ratios
@@ -66,6 +68,7 @@ Command = (
     | ReproduceCommand
     | PageCommand
     | EvaluateCommand
+    | LogCommand
     | TheoryCommand
     | AuditCommand
     | BenchCommand
@@ -80,6 +83,7 @@ DEFAULTS: dict[str, Callable[[list[str]], Command]] = {
     "reproduce": lambda words: ReproduceCommand(tyro.MISSING, tyro.MISSING),
     "page": lambda words: PageCommand(),
     "evaluate": lambda words: EvaluateCommand(tyro.MISSING),
+    "log": lambda words: LogCommand(tyro.MISSING),
     "theory": lambda words: TheoryCommand(),
     "audit": lambda words: AuditCommand(tyro.MISSING),
     "bench": lambda words: BenchCommand(

@@ -13,7 +13,7 @@ from torch import Tensor
 from gfucb.bandits import GFUCB, Randomised
 from gfucb.core.errors import DecisionLogError, InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
-from gfucb.core.log_records import RowChange, RowStatus
+from gfucb.core.log_records import RowStatus
 from gfucb.core.offered_candidates import is_repeated
 from gfucb.core.records import Row
 from gfucb.core.validation.arrays import ArrayLike, to_candidates, validate_rewards
@@ -21,19 +21,17 @@ from gfucb.core.validation.bandits import validate_samples
 from gfucb.core.validation.settings import validate_choice, validate_flag
 from gfucb.serving.catalogues import Catalogue
 from gfucb.serving.decision_records import logged_decision, named_decision
-from gfucb.serving.log_replay import CLOSE_ROWS, LEARN, OBSERVE
+from gfucb.serving.log_replay import LEARN
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.names import Name, name_list
 from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
 from gfucb.serving.roster import ITEMS, REOPEN, RETIRE, TASKS
 from gfucb.serving.runtime import REFITS, Runtime
+from gfucb.serving.table_names import common_names, read_rows, require_schema, task_names
 from gfucb.serving.time_limits import TimeLimit
-
-# A call of `decide` or `observe` closes at most so many rows that are past their time limit.
-EXPIRED_PER_CALL = 64
-# Rows that `expire` closes in one transaction.
-EXPIRED_PER_TRANSACTION = 1000
+from gfucb.tables import Schema
+from gfucb.tables.frames import TableLike
 
 
 class Agent:
@@ -80,14 +78,14 @@ class Agent:
     ) -> None:
         validate_choice(refit, "refit", REFITS)
         self.create_tasks = validate_flag(create_tasks, "create_tasks")
-        self.time_limit = TimeLimit(reward_limit, default_reward)
+        time_limit = TimeLimit(reward_limit, default_reward)
         agent, self._decider = build_model(model, options)
         names = name_list([] if tasks is None else tasks)
         self._owns_log = not isinstance(log, DecisionStore)
         self.log = as_log(log)
         try:
             decider = self._decider.description()
-            self._runtime = Runtime(self.log, agent, refit, decider=decider)
+            self._runtime = Runtime(self.log, agent, refit, time_limit, decider=decider)
             self._add_tasks(self._runtime.roster.missing_tasks(names))
         except BaseException:
             if self._owns_log:
@@ -189,7 +187,7 @@ class Agent:
                 f"got {list(given.shape)}"
             )
         with self._runtime.call() as roster:
-            self._expire(EXPIRED_PER_CALL)
+            self._runtime.expire_some()
             texts = roster.encode_tasks(tasks, len(given))
             is_shared = is_repeated(given)
             offered = Catalogue(given[0] if is_shared else given, None)
@@ -208,9 +206,24 @@ class Agent:
         """
         given = Catalogue.of(catalogue)
         with self._runtime.call() as roster:
-            self._expire(EXPIRED_PER_CALL)
+            self._runtime.expire_some()
             texts = roster.encode_tasks(tasks, None)
             return self._decide(given, True, texts, available)
+
+    def decide_table(
+        self, table: TableLike, schema: Schema, available: Any = None
+    ) -> NamedDecision:
+        """Choose in every row of a table, with the names of its tasks and actions.
+
+        `available` is that of `Schema.offers`. A task of the table that the schema does not know
+        is refused: `schema.with_tasks` adds it.
+        """
+        offers = require_schema(schema).offers(table, available)
+        with self._runtime.call() as roster:
+            self._runtime.expire_some()
+            texts = roster.encode_tasks(task_names(schema, offers.tasks), len(offers))
+            offered = Catalogue(offers.candidates, common_names(offers))
+            return self._decide(offered, False, texts, offers.available)
 
     def _decide(
         self, offered: Catalogue, is_shared: bool, texts: list[str], available: ArrayLike | None
@@ -246,23 +259,8 @@ class Agent:
         with self._runtime.call() as roster:
             rows = rows_of(what, self.log, roster)
             values = (validate_rewards(rewards, len(rows)) + 0.0).tolist()  # -0.0 becomes 0.0
-            self._expire(EXPIRED_PER_CALL)
-            overdue = self.time_limit.overdue_among(rows, self.log)
-            self._change_rows(self.time_limit.changes(overdue))
-            return self._change_rows(new_rewards(rows, values, self.log))
-
-    def _change_rows(self, changes: list[RowChange]) -> int:
-        """Store changes of rows, and learn from those that have a reward; all or none have one."""
-        if not changes:
-            return 0
-        num_fits = self._runtime.model.agent.learner.num_fits
-        with self._runtime.changing() as change:
-            if changes[0].reward is None:
-                change.add(CLOSE_ROWS, {}, changes)
-            else:
-                change.add(OBSERVE, {"defers_fits": self._runtime.defers_fits}, changes)
-        self._runtime.rewarded(num_fits)
-        return len(changes)
+            self._runtime.expire_some(rows)
+            return self._runtime.change_rows(new_rewards(rows, values, self.log))
 
     def deactivate(self, what: NamedDecision | str | Iterable[str]) -> int:
         """Mark a decision, or rows of decisions, as never shown; return how many were open.
@@ -271,23 +269,15 @@ class Agent:
         """
         with self._runtime.call() as roster:
             rows = rows_of(what, self.log, roster)
-            return self._change_rows(new_states(rows, RowStatus.INACTIVE, self.log))
+            return self._runtime.change_rows(new_states(rows, RowStatus.INACTIVE, self.log))
 
     def expire(self) -> int:
         """Close all decisions that are past their time limit; return how many rows.
 
         Every call of `decide` and `observe` does this too, for a limited number of rows.
         """
-        total = 0
         with self._runtime.call():
-            while count := self._expire(EXPIRED_PER_TRANSACTION):
-                total += count
-        return total
-
-    def _expire(self, limit: int) -> int:
-        """Close the first rows that are past their time limit."""
-        rows = self.time_limit.first_overdue(self.log, limit)
-        return self._change_rows(self.time_limit.changes(rows))
+            return self._runtime.expire_all()
 
     def learn(self, tasks: Iterable[Name], inputs: ArrayLike, rewards: ArrayLike) -> None:
         """Learn from samples of another source, such as a log of the past, see `GFUCB.learn`.
@@ -313,6 +303,12 @@ class Agent:
                 parts = zip(("tasks", "inputs", "rewards"), samples, strict=True)
                 detail = {name: self.log.put_tensor(values) for name, values in parts}
                 change.add(LEARN, detail)
+
+    def learn_table(self, table: TableLike | str | os.PathLike[str], schema: Schema) -> int:
+        """Learn from all rows of a table, or of a CSV file, such as a log; return how many."""
+        tasks, inputs, rewards = require_schema(schema).samples(read_rows(table))
+        self.learn(task_names(schema, tasks), inputs, rewards)
+        return len(tasks)
 
     # Fits and state
 

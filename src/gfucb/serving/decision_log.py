@@ -137,7 +137,9 @@ class DecisionLog:
         except sqlite3.ProgrammingError as error:
             raise DecisionLogError(f"{self.name} is closed or not usable: {error}") from error
         except sqlite3.OperationalError as error:
-            raise DecisionLogError(f"{self.name} cannot be used: {error}") from error
+            # Text that is not UTF-8 is one of these errors.
+            why = "is damaged" if "decode" in str(error) else "cannot be used"
+            raise DecisionLogError(f"{self.name} {why}: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
             raise DecisionLogError(
                 f"{self.name} is damaged or not a decision log: {error}; use a backup"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,22 @@ from typing import Any
 from gfucb.bandits import GFUCB
 from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_protocol import DecisionStore
+from gfucb.core.log_records import RowChange
 from gfucb.serving.changes import Change, changing
 from gfucb.serving.checkpoints import checkpoint_path
+from gfucb.serving.log_replay import CLOSE_ROWS, OBSERVE
 from gfucb.serving.opening import open_session, rebuild
 from gfucb.serving.refits import Refits, RefitWorker
+from gfucb.serving.rewards import LogRow
 from gfucb.serving.roster import Roster
+from gfucb.serving.time_limits import TimeLimit
 
 INLINE, MANUAL, BACKGROUND = "inline", "manual", "background"
 REFITS = (INLINE, MANUAL, BACKGROUND)
+# A call of `decide` or `observe` closes at most so many rows that are past their time limit.
+EXPIRED_PER_CALL = 64
+# Rows that `expire` closes in one transaction.
+EXPIRED_PER_TRANSACTION = 1000
 
 
 class Runtime:
@@ -29,11 +37,14 @@ class Runtime:
         log: of the agent; what it holds is replayed.
         agent: the model before any event.
         refit: who fits: `observe`, the user, or a worker.
+        time_limit: of rewards.
         facts: stored with the session.
     """
 
-    def __init__(self, log: DecisionStore, agent: GFUCB, refit: str, **facts: Any) -> None:
-        self.log, self.refit = log, refit
+    def __init__(
+        self, log: DecisionStore, agent: GFUCB, refit: str, time_limit: TimeLimit, **facts: Any
+    ) -> None:
+        self.log, self.refit, self._time_limit = log, refit, time_limit
         settings = {"num_tasks": str(agent.num_tasks), **agent.settings()}
         self.model, self.roster = rebuild(log, agent)
         self.session = open_session(log, self.roster, settings=settings, refit=refit, **facts)
@@ -70,18 +81,39 @@ class Runtime:
         """One transaction: events are stored and applied together, or not at all."""
         return changing(self.log, self.model, self.roster)
 
-    @property
-    def defers_fits(self) -> bool:
-        """Whether rewards update heads only."""
-        return self.refit != INLINE
-
-    def rewarded(self, num_fits_before: int) -> None:
-        """After rewards: start a fit that is due, and write a checkpoint that is due."""
+    def change_rows(self, changes: Sequence[RowChange]) -> int:
+        """Store changes of rows, and learn from those with a reward: all have one, or none."""
+        if not changes:
+            return 0
+        num_fits = self.model.agent.learner.num_fits
+        with self.changing() as change:
+            if changes[0].reward is None:
+                change.add(CLOSE_ROWS, {}, changes)
+            else:
+                change.add(OBSERVE, {"defers_fits": self.refit != INLINE}, changes)
         learner = self.model.agent.learner
-        if not self.defers_fits and learner.num_fits > num_fits_before:
+        if self.refit == INLINE and learner.num_fits > num_fits:
             self._refits.checkpoint_if_due()
         if self._worker is not None and learner.is_fit_due:
             self._worker.wake()
+        return len(changes)
+
+    def expire_some(self, rows: Sequence[LogRow] = ()) -> None:
+        """Close those of the rows that are past their time limit, and some others."""
+        overdue = self._time_limit.overdue_among(rows, self.log)
+        self.change_rows(self._time_limit.changes(overdue))
+        self._expire(EXPIRED_PER_CALL)
+
+    def expire_all(self) -> int:
+        """Close all rows that are past their time limit; return how many."""
+        total = 0
+        while count := self._expire(EXPIRED_PER_TRANSACTION):
+            total += count
+        return total
+
+    def _expire(self, most: int) -> int:
+        rows = self._time_limit.first_overdue(self.log, most)
+        return self.change_rows(self._time_limit.changes(rows))
 
     def fit(self) -> None:
         """Fit all data; the lock is not held meanwhile."""

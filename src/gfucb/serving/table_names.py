@@ -1,0 +1,61 @@
+"""Tables with a schema: their tasks and actions by name, and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import os
+from typing import Any
+
+from torch import Tensor
+
+from gfucb.core.errors import DataFileError, InvalidInputError
+from gfucb.serving.names import Name, encode_name
+from gfucb.tables import Offers, Schema
+from gfucb.tables.frames import TableLike
+
+# The name of the only task of a schema without a column of tasks.
+ONLY_TASK = "all"
+
+
+def require_schema(schema: Any) -> Schema:
+    """Refuse what is no schema."""
+    if not isinstance(schema, Schema):
+        raise InvalidInputError(
+            f"schema must be a gfucb.tables.Schema, got {type(schema).__name__}"
+        )
+    return schema
+
+
+def task_names(schema: Schema, tasks: Tensor) -> list[Name]:
+    """The names of tasks [row], which the schema has numbered."""
+    if schema.task is None:
+        return [ONLY_TASK] * len(tasks)
+    names = [_name(label) for label in schema.task.names]
+    return [names[number] for number in tasks.tolist()]
+
+
+def _name(label: Any) -> Name:
+    """Columns of integers with gaps hold floats: 3.0 is the name 3."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def common_names(offers: Offers) -> tuple[str, ...] | None:
+    """The encoded names of the actions, if all rows have the same ones."""
+    first = list(offers.names[0])
+    if any(list(names) != first for names in offers.names):
+        return None
+    return tuple(encode_name(_name(label), "action") for label in first)
+
+
+def read_rows(table: TableLike | str | os.PathLike[str]) -> TableLike:
+    """The rows of a CSV file; anything else is a table already."""
+    if not isinstance(table, str | os.PathLike):
+        return table
+    try:
+        with open(table, newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file, strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataFileError(f"{table} cannot be read as CSV: {error}") from error
+    if not rows:
+        raise DataFileError(f"{table} has no rows")
+    return rows
