@@ -140,6 +140,14 @@ def test_frames_of_polars_have_the_same_encoding():
     with pytest.raises(InvalidInputError, match="collect"):
         Columns.of(frame.lazy())
 
+    class Exported:
+        """A table of an unknown library that exports Arrow."""
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return frame.__arrow_c_stream__(requested_schema)
+
+    assert Columns.of(Exported()) == Columns.of(MIXED)
+
 
 def test_arrays_and_sparse_matrices_have_numbered_columns():
     array = np.array([[1.0, 0.0], [3.0, 2.0]])

@@ -48,7 +48,7 @@ def schema_of(table) -> Schema | None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(tables(), tables(), st.randoms(use_true_random=False))
 def test_mixed_tables_are_encoded_or_refused_with_a_message(table, later, random):
     schema = schema_of(table)
@@ -76,7 +76,7 @@ def test_mixed_tables_are_encoded_or_refused_with_a_message(table, later, random
         assert found.isfinite().all() and found.shape[1:] == encoded.shape[1:]
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(tables())
 def test_rows_as_dicts_have_the_encoding_of_columns(table):
     schema = schema_of(table)

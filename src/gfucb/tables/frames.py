@@ -124,7 +124,7 @@ def _from_frame(table: Any, name: str) -> RawTable:
             name=error.name,
         ) from error
     try:
-        frame = narwhals.from_native(table, eager_only=True)
+        frame = narwhals.from_native(_native(table), eager_only=True)
     except (TypeError, ValueError) as error:  # narwhals refuses repeated names by a ValueError
         shown = str(error).replace("\n", " ")
         lazy = "; call .collect() first" if hasattr(table, "collect") else ""
@@ -134,6 +134,20 @@ def _from_frame(table: Any, name: str) -> RawTable:
     texts = _text_names(frame.columns, name)
     readers = {text: _frame_reader(text, frame, position) for position, text in enumerate(texts)}
     return RawTable(len(frame), readers)
+
+
+def _native(table: Any) -> Any:
+    """Tables of unknown libraries that export Arrow, as frames of polars if it is installed."""
+    import narwhals
+
+    is_known = narwhals.from_native(table, pass_through=True, allow_series=True) is not table
+    if is_known or not hasattr(table, "__arrow_c_stream__"):
+        return table
+    try:
+        import polars
+    except ModuleNotFoundError:
+        return table
+    return polars.DataFrame(table)
 
 
 def _frame_reader(name: str, frame: Any, position: int) -> Callable[[], RawColumn]:
