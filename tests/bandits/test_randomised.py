@@ -1,5 +1,7 @@
 """Randomised decisions: exact probabilities, draws that can be repeated, restored, and logged."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -151,10 +153,14 @@ def test_agents_with_a_distribution_satisfy_the_check(distribution):
 def test_the_first_draw_does_not_hide_the_layout_of_a_table():
     """A first decision of one row must still show which columns are the one-hot action."""
     candidates = gfucb.with_actions(torch.rand(1, 2), 3)
-    for distribution in (None, InverseGap()):
-        for seed in range(4):
+    for randomise in (
+        gfucb.EpsilonGreedy,
+        gfucb.Randomised,
+        partial(gfucb.Randomised, distribution=InverseGap()),
+    ):
+        for seed in range(3):
             inner = gfucb.GFUCB(1, seed=0)
-            agent = gfucb.Randomised(inner, distribution=distribution, epsilon=1.0, seed=seed)
+            agent = randomise(inner, epsilon=1.0, seed=seed)
             agent.observe(agent.decide(candidates), [0.5])
             assert inner.state()["table.layout"].tolist()[:3] == [5, 2, 3]
 

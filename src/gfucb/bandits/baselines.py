@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.bandits.randomisation import representation_of, with_representation
 from gfucb.core.action_probabilities import uniform_distribution
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
@@ -156,9 +157,13 @@ class EpsilonGreedy:
         action_sets = validate_action_sets(
             candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
         )
-        return self.agent.decide(
-            action_sets.candidates, action_sets.tasks, self.restrict(action_sets.available)
-        )
+        offered = (action_sets.candidates, action_sets.tasks)
+        # Rows that explore do not show the layout of a table, so the first decision is made twice.
+        representation = None
+        if self.num_updates == 0:
+            representation = representation_of(self.agent.decide(*offered, action_sets.available))
+        decision = self.agent.decide(*offered, self.restrict(action_sets.available))
+        return with_representation(decision, representation)
 
     def restrict(self, available: Tensor) -> Tensor:
         """With probability epsilon, restrict the mask of a row to one random action.

@@ -155,9 +155,8 @@ class Randomisation:
         given = decision.action_probabilities
         if given is None:
             given = certain_distribution(decision.actions, action_sets.available.shape[1])
-        features = decision.features
-        representation = features.representation if isinstance(features, ChosenFeatures) else None
-        return _Mixture(given.cpu(), decision.monte_carlo_samples, decision, representation)
+        samples = decision.monte_carlo_samples
+        return _Mixture(given.cpu(), samples, decision, representation_of(decision))
 
 
 @gradients_allowed()
@@ -196,11 +195,24 @@ def _forced(
             action_sets.candidates.to(device), action_sets.available.to(device)
         )
         decision = replace(decision, offered=offered)
-    if not isinstance(decision.features, ChosenFeatures) or representation is None:
+    return with_representation(decision, representation)
+
+
+def representation_of(decision: Decision) -> Representation | None:
+    """The representation under which the features of a decision were computed, if it is one."""
+    features = decision.features
+    return features.representation if isinstance(features, ChosenFeatures) else None
+
+
+def with_representation(decision: Decision, representation: Representation | None) -> Decision:
+    """The decision with features under the representation of another decision on the same rows.
+
+    Before the first reward the representation of a table has the layout of its columns, which
+    rows with a single available action do not show.
+    """
+    own = representation_of(decision)
+    if own is None or representation is None or own is representation:
         return decision
-    if decision.features.representation is representation:
-        return decision
-    # Before the first reward, one action does not show the layout of a table.
     values = features_of(representation, decision.inputs)
     features = ChosenFeatures.of(representation, decision.inputs, values)
     return replace(decision, features=features)
