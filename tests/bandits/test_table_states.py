@@ -18,6 +18,7 @@ from table_cases import (
 import gfucb
 from gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.random import random_stream
 from gfucb.models import DefaultNetworkClass
 
 pytestmark = [pytest.mark.usefixtures("few_frequencies"), pytest.mark.slow]
@@ -167,3 +168,28 @@ class TestOtherKinds:
         agent = GFUCB(2)
         play(agent, numbers_of_actions, range(2))
         assert_refused(agent, [("three tasks", snapshot(table))], numbers_of_actions(2, 99))
+
+
+@pytest.mark.slow
+def test_a_function_of_all_tasks_is_saved_and_checked(tmp_path):
+    draws = random_stream(0, "pooled state")
+    tasks = torch.arange(40).repeat_interleave(60)
+    inputs = torch.randn(len(tasks), 2, generator=draws, dtype=torch.float64)
+    rewards = torch.sin(3 * inputs[:, 0]) * inputs[:, 1]
+    agent, again = GFUCB(1000), GFUCB(1000)
+    agent.learn(tasks, inputs, rewards)
+    assert "table.pooled_weights" in agent.state()
+    gfucb.save(agent, tmp_path / "agent")
+    gfucb.restore(again, tmp_path / "agent")
+    candidates = torch.randn(30, 5, 2, generator=draws, dtype=torch.float64)
+    for learner in (agent, again):
+        decision = learner.decide(candidates, tasks=range(900, 930))
+        learner.observe(decision, torch.sin(decision.inputs[:, 0]))
+    assert_same_state(again, snapshot(agent))
+    state = snapshot(agent)
+    for name, value in (("weights", torch.nan), ("scales", 0.0), ("frequencies", torch.inf)):
+        wrong = changed(state[f"table.pooled_{name}"], 0, value)
+        with pytest.raises(InvalidInputError, match=f"pooled_{name}"):
+            GFUCB(1000).load_state(state | {f"table.pooled_{name}": wrong})
+    with pytest.raises(InvalidInputError):
+        GFUCB(1000).load_state({n: t for n, t in state.items() if n != "table.pooled_scales"})

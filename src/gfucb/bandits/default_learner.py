@@ -11,12 +11,13 @@ from gfucb.bandits.catalogue_learner import CATALOGUE_GROWTH, CatalogueLearner
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.posterior_learner import PosteriorLearner
 from gfucb.bandits.table_learner import TableLearner
+from gfucb.bandits.table_or_network import TableOrNetwork
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
-from gfucb.models.network_classes import REFIT_GROWTH
+from gfucb.models.network_classes import REFIT_GROWTH, StandardisedNetworkClass
 from gfucb.models.nn.networks import is_image_shape
 
 
@@ -24,12 +25,14 @@ class DefaultLearner:
     """A network for images, Gaussian models for tables and items; it has the members of `Learner`.
 
     Inputs of at least 8 x 8 numbers are images, single integers are ids of items, all others are
-    tables. The first rewards fix the choice.
+    tables. The first rewards fix the choice. Wide tables also have a network (`TableOrNetwork`).
     """
 
-    def __init__(self, network: Learner, table: TableLearner, catalogue: CatalogueLearner) -> None:
-        self.network, self.table, self.catalogue = network, table, catalogue
-        self._chosen: Learner | PosteriorLearner | None = None
+    def __init__(
+        self, network: Learner, tables: TableOrNetwork, catalogue: CatalogueLearner
+    ) -> None:
+        self.network, self.tables, self.catalogue = network, tables, catalogue
+        self._chosen: Learner | TableOrNetwork | CatalogueLearner | None = None
 
     @classmethod
     def beside(cls, network: Learner) -> DefaultLearner:
@@ -41,24 +44,41 @@ class DefaultLearner:
             "device": network.device,
         }
         growth = network.refit_growth
-        table = TableLearner(refit_growth=growth, **settings)
+        beside = Learner(
+            representation_class=StandardisedNetworkClass(),
+            fit=network.fit,
+            penalty=network.penalty,
+            refit_growth=growth,
+            **settings,
+        )
+        tables = TableOrNetwork(TableLearner(refit_growth=growth, **settings), beside)
         # Without a growth of the user's own, catalogues have another default than networks.
         own = CATALOGUE_GROWTH if growth == REFIT_GROWTH else growth
         catalogue = CatalogueLearner(refit_growth=own, **settings)
-        return cls(network, table, catalogue)
+        return cls(network, tables, catalogue)
 
     @property
     def chosen(self) -> Learner | PosteriorLearner:
-        """The learner that has data; the network before any reward."""
-        return self._chosen or self.network
+        """The learner that decides; the network before any reward."""
+        found = self._holder
+        return found.current if isinstance(found, TableOrNetwork) else found
 
-    def for_inputs(self, inputs: Tensor) -> Learner | PosteriorLearner:
+    def for_inputs(self, inputs: Tensor) -> Learner | TableOrNetwork | CatalogueLearner:
         """The learner of inputs [n, *input]."""
         if self._chosen is not None:
             return self._chosen
         if is_item(inputs):
             return self.catalogue
-        return self.table if is_table(inputs) else self.network
+        return self.tables if is_table(inputs) else self.network
+
+    @property
+    def _holder(self) -> Learner | TableOrNetwork | CatalogueLearner:
+        """The learner that has data; the network before any reward."""
+        return self._chosen or self.network
+
+    @property
+    def _all(self) -> tuple[Learner, TableOrNetwork, CatalogueLearner]:
+        return self.network, self.tables, self.catalogue
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
@@ -90,21 +110,20 @@ class DefaultLearner:
 
     def add_tasks(self, count: int) -> None:
         """Add tasks without data."""
-        for learner in (self.network, self.table, self.catalogue):
+        for learner in self._all:
             learner.add_tasks(count)
 
     def refit(self) -> None:
         """Fit all data again; without data nothing changes."""
-        self.chosen.refit()
+        self._holder.refit()
 
     def snapshot(self) -> DefaultLearner:
         """A learner with the same state; what one of them learns does not change the other."""
         same = DefaultLearner(
-            self.network.snapshot(), self.table.snapshot(), self.catalogue.snapshot()
+            self.network.snapshot(), self.tables.snapshot(), self.catalogue.snapshot()
         )
         if self._chosen is not None:
-            pairs = ((self.network, same.network), (self.table, same.table))
-            same._chosen = next((b for a, b in pairs if a is self._chosen), same.catalogue)
+            same._chosen = same._all[self._all.index(self._chosen)]
         return same
 
     @property
@@ -114,13 +133,13 @@ class DefaultLearner:
 
     @defers_fits.setter
     def defers_fits(self, value: bool) -> None:
-        for learner in (self.network, self.table, self.catalogue):
+        for learner in self._all:
             learner.defers_fits = value
 
     @property
     def is_fit_due(self) -> bool:
         """Whether all data should be fitted again."""
-        return self.chosen.is_fit_due
+        return self._holder.is_fit_due
 
     def uses_candidates(self, inputs: Tensor) -> bool:
         """Whether the learner of inputs [n, *input] learns from all candidates."""
@@ -135,30 +154,30 @@ class DefaultLearner:
     @property
     def has_posterior(self) -> bool:
         """Whether the heads have a posterior, with a radius of its own."""
-        return isinstance(self._chosen, PosteriorLearner)
+        return self._chosen is not None and isinstance(self.chosen, PosteriorLearner)
 
     @property
     def num_samples(self) -> int:
         """How many rewards the learner has seen."""
-        return self.chosen.num_samples
+        return self._holder.num_samples
 
     @property
     def num_fits(self) -> int:
         """How often all data was fitted."""
-        return self.chosen.num_fits
+        return self._holder.num_fits
 
     def state(self) -> dict[str, Tensor]:
         """The state of the learner that has data."""
-        return self.chosen.state()
+        return self._holder.state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Become the learner that has this `state`; both must have the same settings."""
-        learner: Learner | PosteriorLearner = self.network
-        for found in (self.table, self.catalogue):
-            if any(name.startswith(f"{found.kind}.") for name in state):
+        learner: Learner | TableOrNetwork | CatalogueLearner = self.network
+        for kind, found in (("table.", self.tables), ("catalogue.", self.catalogue)):
+            if any(name.startswith(kind) for name in state):
                 learner = found
         learner.load_state(state)
-        for other in (self.network, self.table, self.catalogue):
+        for other in self._all:
             if other is not learner:
                 other.load_state({})
         self._chosen = learner if state else None

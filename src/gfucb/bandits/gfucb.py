@@ -209,7 +209,7 @@ class GFUCB:
         """
         tasks, inputs, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
         radius_state = self.radius_state
-        if decision.prediction is not None:
+        if decision.prediction is not None and not self._has_own_radius:
             radius_state = radius_state.after(decision.prediction, values)
         offered = None if decision.offered is None else decision.offered.inputs
         self.learner.learn(tasks, inputs, values, decision.valid_features(), offered)
@@ -246,11 +246,7 @@ class GFUCB:
         return same
 
     def confidence_set(
-        self,
-        inputs: Tensor,
-        *,
-        num_sharing: int | None = None,
-        candidates: Tensor | None = None,
+        self, inputs: Tensor, *, num_sharing: int | None = None, candidates: Tensor | None = None
     ) -> ConfidenceSet:
         """F_t of equation (*), around the current fit, for inputs like these [n, *input].
 
@@ -319,14 +315,18 @@ class GFUCB:
     def diagnostics(self) -> Row:
         """The number of fits; of the last decision its radius, mean bonus and violation.
 
-        Where they apply also the share of the variance that is due to the representation, and the
-        coverage: the share of rewards inside the predicted interval.
+        Where they apply also `representation_share` (of the variance) and `coverage` (the share of
+        rewards inside the predicted interval).
         """
         if self._last is None:
             return {"fits": self.learner.num_fits}
         row = {"fits": self.learner.num_fits, **selection_diagnostics(*self._last)}
-        has_own_radius = self._has_default_radius and self.learner.has_posterior
-        return row if has_own_radius else {**row, **self.radius_state.diagnostics()}
+        return row if self._has_own_radius else {**row, **self.radius_state.diagnostics()}
+
+    @property
+    def _has_own_radius(self) -> bool:
+        """Whether the radius is that of the posterior of a table or a catalogue."""
+        return self._has_default_radius and self.learner.has_posterior
 
     def settings(self) -> dict[str, str]:
         """Everything an agent must be built with to continue from this one's state."""

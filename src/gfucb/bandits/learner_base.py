@@ -47,6 +47,11 @@ class LearnerBase(ABC):
         return 0 if self._data is None else len(self._data)
 
     @property
+    def data(self) -> MultitaskDataset | None:
+        """All samples; None before the first."""
+        return self._data
+
+    @property
     def is_fit_due(self) -> bool:
         """Whether `learn` would have refitted after the last reward, if it had not deferred it."""
         size = self.num_samples

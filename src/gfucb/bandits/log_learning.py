@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
 from gfucb.core.random import random_stream
+
+if TYPE_CHECKING:
+    from gfucb.bandits.default_learner import DefaultLearner
 
 # A log: so many new samples for each of its tasks, and as many as all samples before.
 LOG_SAMPLES = 10
@@ -31,7 +34,7 @@ def learn_log(
     """
     order = torch.arange(len(tasks))
     sizes = [len(tasks)]
-    network = learner.for_inputs(inputs) if isinstance(learner, DefaultLearner) else learner
+    network = learner if isinstance(learner, Learner) else learner.for_inputs(inputs)
     if isinstance(network, Learner) and _is_log(network, tasks):
         sizes = list(_part_sizes(network.num_samples, len(tasks), network.refit_growth))
         if len(sizes) > 1:

@@ -31,6 +31,8 @@ from gfucb.models.table_features import (
 )
 from gfucb.models.table_layout import TableLayout
 
+# A table with this many columns is wide.
+WIDE_TABLE = 16
 PROJECTION, FACTOR = "table.projection", "table.factor"
 POOLED_FREQUENCIES, POOLED_WEIGHTS, POOLED_SCALES = (
     f"table.pooled_{name}" for name in ("frequencies", "weights", "scales")
@@ -44,6 +46,14 @@ class TableLearner(PosteriorLearner):
     """
 
     kind: ClassVar[str] = "table"
+
+    @property
+    def has_wide_inputs(self) -> bool:
+        """Whether its data has many columns and no one-hot actions."""
+        if self._fit is None or not isinstance(self._fit.features, TableFeatures):
+            return False
+        layout = self._fit.features.columns.layout
+        return layout.num_actions == 0 and layout.num_columns >= WIDE_TABLE
 
     def prior_fit(self, inputs: Tensor, candidates: Tensor | None) -> PosteriorFit:
         """Columns are standardised by the inputs."""

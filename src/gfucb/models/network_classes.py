@@ -16,7 +16,7 @@ from gfucb.core.protocols import Representation
 from gfucb.core.setting_descriptions import describe_module
 from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.core.validation.states import validate_state_tensor
-from gfucb.models.nn.networks import default_network
+from gfucb.models.nn.networks import StandardisedColumns, default_network
 from gfucb.models.representations import (
     NeuralRepresentation,
     Normalisation,
@@ -181,6 +181,26 @@ class DefaultNetworkClass(_Networks):
     def fingerprint(self) -> str:
         """Its arguments; the initial weights follow from them, the inputs and the seed."""
         return f"neural({self!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class StandardisedNetworkClass(DefaultNetworkClass):
+    """The default network for columns of any scale: its first layer standardises them.
+
+    Location and spread are those of the inputs that the network is built for, and stay the same.
+    """
+
+    def validate_inputs(self, inputs: Tensor) -> None:
+        """Accept all inputs."""
+
+    def initial(
+        self, inputs: Tensor, generator: torch.Generator, device: torch.device | str
+    ) -> NeuralRepresentation:
+        """A network that standardises by these inputs, with weights drawn from `generator`."""
+        network = super().initial(inputs, generator, device)
+        layers = network.module.children()
+        first = StandardisedColumns(inputs.flatten(1))
+        return _on(NeuralRepresentation(nn.Sequential(first, *layers)), device)
 
 
 def _on(network: NeuralRepresentation, device: torch.device | str) -> NeuralRepresentation:

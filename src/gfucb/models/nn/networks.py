@@ -204,6 +204,31 @@ def default_network(
         return nn.Sequential(*layers)
 
 
+class StandardisedColumns(nn.Module):
+    """Columns minus their mean, in units of their standard deviation, clipped to +-5.
+
+    Args:
+        inputs: [n, column], whose mean and standard deviation are used for all inputs.
+    """
+
+    location: Tensor
+    spread: Tensor
+
+    def __init__(self, inputs: Tensor) -> None:
+        super().__init__()
+        inputs = inputs.to(torch.float64)
+        location = inputs.mean(0)
+        spread = (inputs - location).square().mean(0).sqrt()
+        varies = spread > 1e-9 * inputs.abs().max(0).values
+        spread = torch.where(varies, spread, torch.ones_like(spread))
+        self.register_buffer("location", location.to(torch.float32))
+        self.register_buffer("spread", spread.to(torch.float32))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[n, *input] -> [n, column]."""
+        return ((inputs.flatten(1) - self.location) / self.spread).clamp(-5, 5)
+
+
 def paper_network(
     input_shape: Sequence[int], generator: torch.Generator, *, feature_dim: int = 10
 ) -> nn.Module:

@@ -1,0 +1,242 @@
+"""A table model and a network for the same table: the one that predicts better decides."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gfucb.bandits.learner import Learner
+from gfucb.bandits.log_learning import learn_log
+from gfucb.bandits.table_learner import TableLearner
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.features import features_of
+from gfucb.core.nested import below, with_prefix
+from gfucb.core.records import ChosenFeatures
+from gfucb.core.validation.states import validate_state_tensor
+from gfucb.estimation.reward_scale import RewardScale
+from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
+from gfucb.models.head_posterior import HeadPosterior
+
+# The network starts with this many samples. It is given up after so many, if it is worse.
+FIRST_SAMPLES, LAST_SAMPLES = 100, 2000
+# While the table model decides, the network is fitted when the data has grown by this factor.
+GROWTH_BESIDE = 1.5
+# Errors count for about this many samples, and decide from so many on.
+HORIZON, FEWEST_ERRORS = 200, 60
+# The network decides if its mean squared error is below this share of that of the table model,
+# until it is above the error of the table model. It is given up above this multiple.
+BETTER, WORSE = 0.9, 1.1
+PREFIX, COMPARISON = "network.", "comparison"
+
+
+@dataclass(frozen=True)
+class ErrorComparison:
+    """Discounted sums of squared errors of predictions that were made before the rewards came.
+
+    Attributes:
+        table: of the table model.
+        network: of the network.
+        count: the sum of the weights.
+        uses_network: whether the network decides.
+        has_given_up: whether the network has been given up.
+    """
+
+    table: float = 0.0
+    network: float = 0.0
+    count: float = 0.0
+    uses_network: bool = False
+    has_given_up: bool = False
+
+    def after(self, table: Tensor, network: Tensor, num_samples: int) -> ErrorComparison:
+        """With the errors [n] of both models; `num_samples` is the number of all samples."""
+        old = (1 - 1 / HORIZON) ** len(table)
+        found = replace(
+            self,
+            table=old * self.table + float(table.square().sum()),
+            network=old * self.network + float(network.square().sum()),
+            count=old * self.count + len(table),
+        )
+        if found.count < FEWEST_ERRORS:
+            return found
+        limit = 1.0 if self.uses_network else BETTER
+        uses_network = found.network < limit * found.table
+        is_worse = found.network > WORSE * found.table and num_samples >= LAST_SAMPLES
+        return replace(found, uses_network=uses_network, has_given_up=is_worse)
+
+    def tensor(self) -> Tensor:
+        """All numbers, to be saved."""
+        flags = (float(self.uses_network), float(self.has_given_up))
+        numbers = (self.table, self.network, self.count, *flags)
+        return torch.tensor(numbers, dtype=torch.float64)
+
+    @classmethod
+    def restored(cls, state: dict[str, Tensor]) -> ErrorComparison:
+        """The comparison of a state, checked."""
+        saved = validate_state_tensor(state, COMPARISON, (5,), dtype=torch.float64, low=0.0)
+        table, network, count, *flags = saved.tolist()
+        if not set(flags) <= {0.0, 1.0}:
+            raise InvalidInputError(f"{COMPARISON!r} of the state has flags {flags}, not 0 or 1")
+        return cls(table, network, count, *(bool(flag) for flag in flags))
+
+
+class TableOrNetwork:
+    """A table model, and for wide tables a network beside it; it has the members of `Learner`.
+
+    Both learn all samples. Where rewards depend on many columns at once, such as the pixels of an
+    image, the network finds better features. Which of them decides follows from the errors of
+    their predictions of new rewards.
+    """
+
+    def __init__(self, table: TableLearner, network: Learner) -> None:
+        self.table, self.network = table, network
+        self.comparison = ErrorComparison()
+        self._growth = network.refit_growth
+        self._set_growth()
+
+    @property
+    def current(self) -> TableLearner | Learner:
+        """The model that decides."""
+        return self.network if self.comparison.uses_network else self.table
+
+    @property
+    def has_network(self) -> bool:
+        """Whether the network has data."""
+        return self.network.num_samples > 0
+
+    def fit_state(
+        self, inputs: Tensor, candidates: Tensor | None = None
+    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics | HeadPosterior]:
+        """That of the model that decides."""
+        return self.current.fit_state(inputs, candidates)
+
+    def learn(
+        self,
+        tasks: Tensor,
+        inputs: Tensor,
+        rewards: Tensor,
+        computed: ChosenFeatures | None = None,
+    ) -> None:
+        """Add samples [n], [n, *input], [n] to both models, and compare their predictions."""
+        if self._should_start() and not self.defers_fits:
+            self._start()
+        comparison = self.comparison
+        if self.has_network:
+            comparison = self._compared(tasks, inputs, rewards)
+            self.network.learn(tasks, inputs, rewards, computed)
+        try:
+            self.table.learn(tasks, inputs, rewards, computed)
+        except BaseException:
+            # The network has learned what the table has not: it starts again with the next reward.
+            self._drop_network()
+            raise
+        self.comparison = comparison
+        self._set_growth()
+        if comparison.has_given_up:
+            self._drop_network()
+
+    def _compared(self, tasks: Tensor, inputs: Tensor, rewards: Tensor) -> ErrorComparison:
+        device = self.table.device
+        tasks, inputs = tasks.to(device), inputs.to(device)
+        clipped = self.table.scale.clip(rewards.to(device))
+
+        def errors(learner: TableLearner | Learner) -> Tensor:
+            center, _, _ = learner.fit_state(inputs)
+            features = features_of(center.representation, inputs)
+            return clipped - center.values_of_features(features, tasks)
+
+        num_samples = self.num_samples + len(tasks)
+        return self.comparison.after(errors(self.table), errors(self.network), num_samples)
+
+    def _should_start(self) -> bool:
+        is_due = self.num_samples >= FIRST_SAMPLES and self.table.has_wide_inputs
+        return is_due and not self.has_network and not self.comparison.has_given_up
+
+    def _start(self) -> None:
+        """Fit the network to all samples so far."""
+        data = self.table.data
+        assert data is not None  # it has samples
+        learn_log(self.network, data.tasks, data.inputs, data.targets)
+
+    def _drop_network(self) -> None:
+        self.network.load_state({})
+        self.comparison = ErrorComparison(has_given_up=self.comparison.has_given_up)
+        self._set_growth()
+
+    def _set_growth(self) -> None:
+        is_beside = not self.comparison.uses_network
+        self.network.refit_growth = max(self._growth, GROWTH_BESIDE) if is_beside else self._growth
+
+    def add_tasks(self, count: int) -> None:
+        """Add tasks without data."""
+        self.table.add_tasks(count)
+        self.network.add_tasks(count)
+
+    def refit(self) -> None:
+        """Fit all data again, and start the network if it is time."""
+        self.table.refit()
+        if self.has_network:
+            self.network.refit()
+        elif self._should_start():
+            self._start()
+
+    def snapshot(self) -> TableOrNetwork:
+        """A learner with the same state; what one of them learns does not change the other."""
+        same = copy.copy(self)
+        same.table, same.network = self.table.snapshot(), self.network.snapshot()
+        return same
+
+    @property
+    def defers_fits(self) -> bool:
+        """Whether `learn` updates heads only, and fits are made by `refit`."""
+        return self.table.defers_fits
+
+    @defers_fits.setter
+    def defers_fits(self, value: bool) -> None:
+        self.table.defers_fits = self.network.defers_fits = value
+
+    @property
+    def is_fit_due(self) -> bool:
+        """Whether one of the models should be fitted again."""
+        is_network_due = self.has_network and self.network.is_fit_due
+        return self.table.is_fit_due or is_network_due or self._should_start()
+
+    @property
+    def scale(self) -> RewardScale:
+        """The scale of rewards."""
+        return self.current.scale
+
+    @property
+    def num_samples(self) -> int:
+        """How many rewards the learner has seen."""
+        return self.table.num_samples
+
+    @property
+    def num_fits(self) -> int:
+        """How often all data was fitted, by both models."""
+        return self.table.num_fits + self.network.num_fits
+
+    def state(self) -> dict[str, Tensor]:
+        """The states of both models."""
+        state = self.table.state()
+        if not state or not self.table.has_wide_inputs:
+            return state
+        network = with_prefix(PREFIX, self.network.state())
+        return state | {COMPARISON: self.comparison.tensor()} | network
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Become the learner that has this `state`; both must have the same settings."""
+        of_network = below(PREFIX, state)
+        comparison = ErrorComparison.restored(state) if COMPARISON in state else ErrorComparison()
+        if (comparison.uses_network or comparison.count > 0) and not of_network:
+            raise InvalidInputError(
+                f"{COMPARISON!r} of the state compares a network, but the state has none"
+            )
+        names = {COMPARISON, *(f"{PREFIX}{name}" for name in of_network)}
+        network = self.network.snapshot()
+        network.load_state(of_network)
+        self.table.load_state({name: t for name, t in state.items() if name not in names})
+        self.network, self.comparison = network, comparison
+        self._set_growth()
