@@ -17,6 +17,7 @@ import torch
 import gfucb
 from gfucb.core.records import BanditRound
 from gfucb.runs.agents.linear_agents import FactorisationConfig, LinearAgentConfig
+from gfucb.runs.plots import late_regret, save
 
 NUM_OFFERED = 5
 
@@ -68,6 +69,7 @@ def main(words: list[str] | None = None) -> None:
     result = gfucb.compare(environment, AGENTS, seeds=seeds, num_rounds=given.rounds)
     print(result)
     result.save(given.out)
+    save(late_regret(result.rows), Path(given.out) / "late_regret")  # shows small differences
 
 
 if __name__ == "__main__":

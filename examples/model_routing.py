@@ -29,7 +29,7 @@ MODELS = {
 class Teams:
     """Rounds are requests, one of each team."""
 
-    value_range = (-1.0, 1.0)
+    value_range = (-1.75, 1.0)  # of expected quality minus cost
 
     def __init__(self, num_teams: int, seed: int) -> None:
         self.num_tasks, self.seed = num_teams, seed

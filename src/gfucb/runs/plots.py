@@ -69,6 +69,7 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
             xlabel="round",
             ylabel="cumulative regret per task",
         )
+        axes.xaxis.get_major_locator().set_params(integer=True)
         _label_ends(axes, ends, colours, top)
         return figure
 
@@ -101,6 +102,8 @@ def late_regret(rows: pd.DataFrame) -> Figure:
             ylabel=f"regret per decision\n(mean of {window} rounds)",
         )
         low, high = axes.get_ylim()
+        if high < 10 * low:  # no power of ten is a tick
+            axes.yaxis.set_minor_formatter("{x:.2g}")
         _label_ends(axes, ends, agent_colours(ends), high, low=low)
         return figure
 
