@@ -316,6 +316,11 @@ class Agent:
         """Fit all data now, whatever `refit` is. Other threads decide and observe meanwhile."""
         self._runtime.fit()
 
+    @property
+    def is_fitting(self) -> bool:
+        """Whether a fit is under way apart from rewards."""
+        return self._runtime.model.is_fitting
+
     def checkpoint(self) -> Path:
         """Write the state of now beside the log, so that a restart is fast; return the path.
 

@@ -21,6 +21,11 @@ class LiveModel:
         self.agent = agent
         self._refit: Refit | None = None
 
+    @property
+    def is_fitting(self) -> bool:
+        """Whether a copy was taken to be fitted."""
+        return self._refit is not None
+
     def keep(self, operation: Operation) -> None:
         """An operation was applied and stored: a fit that is under way has to apply it too."""
         if self._refit is not None:

@@ -1,0 +1,126 @@
+"""Any sequence of calls, right or wrong: success or a sentence, and a log that gives the agent."""
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from serving_cases import ARMS, COLUMNS, assert_same, candidates, state_of
+
+from gfucb import Agent, DecisionLog, InvalidInputError
+from gfucb.models import table_features
+
+NAMES = st.sampled_from(["a", "b", 1, True, ("a", 1), "", "\ud800", "né"])
+WRONG_NAMES = st.sampled_from([None, 1.5, b"a", [], object(), ("a", None), "x" * 2000])
+REWARDS = st.sampled_from([0.0, 1.0, -0.0, 0.5, -3, 1e9])
+WRONG_REWARDS = st.sampled_from([float("nan"), float("inf"), 1e300, "one", None, [], 1j])
+INPUTS = st.sampled_from([None, [], 3, "abc", torch.zeros(2, 0, COLUMNS), torch.zeros(1, 2, 99)])
+
+
+class AnyCalls(RuleBasedStateMachine):
+    """One agent on a log in memory, and what a client knows of its decisions."""
+
+    @initialize(limited=st.booleans())
+    def start(self, limited):
+        self.now = 1000.0
+        self.log = DecisionLog(clock=lambda: self.now)
+        self.options = {"reward_limit": 60, "default_reward": 0.25} if limited else {}
+        self.agent = Agent(log=self.log, **self.options)
+        self.decisions, self.rewards, self.round = [], {}, 0
+
+    def refused(self, call) -> None:
+        """The call is refused with a sentence, and nothing changes."""
+        before = (state_of(self.agent), self.agent.tasks, self.log.last_event())
+        with pytest.raises(InvalidInputError) as error:
+            call()
+        assert len(str(error.value)) > 20
+        assert (self.agent.tasks, self.log.last_event()) == before[1:]
+        assert_same(self.agent, before[0])
+
+    @rule(names=st.lists(NAMES, min_size=1, max_size=3))
+    def decide(self, names):
+        if any(name in self.agent.retired_tasks and name != 1 for name in names):
+            return
+        self.round += 1
+        decision = self.agent.decide(candidates(len(names), self.round), tasks=names)
+        assert [repr(name) for name in decision.tasks] == [repr(name) for name in names]
+        self.decisions.append(decision)
+
+    @rule(name=WRONG_NAMES)
+    def use_a_wrong_name(self, name):
+        self.refused(lambda: self.agent.decide(candidates(1), tasks=[name]))
+        self.refused(lambda: self.agent.add_task(name))
+        self.refused(lambda: self.agent.retire_task(name))
+
+    @rule(inputs=INPUTS)
+    def decide_on_nothing(self, inputs):
+        if isinstance(inputs, torch.Tensor) and not self.rewards and inputs.numel():
+            return  # before the first reward inputs of any size will do
+        self.refused(lambda: self.agent.decide(inputs, tasks=["new"]))
+        mask = torch.zeros(1, ARMS, dtype=torch.bool)
+        self.refused(lambda: self.agent.decide(candidates(1), tasks=["new"], available=mask))
+
+    @rule(which=st.integers(0, 50), rows=st.lists(st.integers(0, 2), max_size=4), reward=REWARDS)
+    def observe(self, which, rows, reward):
+        if not self.decisions or self.options:
+            return
+        ids = self.decisions[which % len(self.decisions)].ids
+        chosen = [ids[row % len(ids)] for row in rows]
+        known = [self.rewards.get(each) for each in chosen]
+        if any(each is not None and each != reward for each in known):
+            self.refused(lambda: self.agent.observe(chosen, [reward] * len(chosen)))
+            return
+        new = {each for each, before in zip(chosen, known, strict=True) if before is None}
+        assert self.agent.observe(chosen, [reward] * len(chosen)) == len(new)
+        self.rewards |= dict.fromkeys(new, reward)
+
+    @rule(which=st.integers(0, 50), reward=WRONG_REWARDS)
+    def observe_a_wrong_reward(self, which, reward):
+        if self.decisions:
+            decision = self.decisions[which % len(self.decisions)]
+            self.refused(lambda: self.agent.observe(decision, [reward] * len(decision)))
+            self.refused(lambda: self.agent.observe(decision.id + "0", 1.0))
+
+    @rule(seconds=st.sampled_from([1, 59, 61]))
+    def wait(self, seconds):
+        self.now += seconds
+        self.agent.expire()
+
+    @rule(name=NAMES)
+    def retire_or_reopen(self, name):
+        known = {repr(each): each for each in (*self.agent.tasks, *self.agent.retired_tasks)}
+        if repr(name) not in known:
+            self.refused(lambda: self.agent.retire_task(name))
+        elif repr(name) in map(repr, self.agent.retired_tasks):
+            self.refused(lambda: self.agent.retire_task(name))
+            self.agent.reopen_task(name)
+        else:
+            self.agent.retire_task(name)
+            self.refused(lambda: self.agent.decide(candidates(1), tasks=[name]))
+            self.agent.reopen_task(name)
+
+    @rule()
+    def restart(self):
+        state, tasks = state_of(self.agent), self.agent.tasks
+        self.agent.close()
+        self.agent = Agent(log=self.log, **self.options)
+        assert_same(self.agent, state)
+        assert self.agent.tasks == tasks
+
+    @invariant()
+    def every_reward_counts_once(self):
+        if hasattr(self, "agent") and not self.options:
+            assert self.agent.model.learner.num_samples == len(self.rewards)
+
+
+@pytest.mark.slow
+def test_any_calls(monkeypatch):
+    monkeypatch.setattr(table_features, "MOST_FREQUENCIES", table_features.FEWEST_FREQUENCIES)
+    machine = AnyCalls.TestCase
+    machine.settings = settings(
+        max_examples=12,
+        stateful_step_count=15,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    machine("runTest").runTest()
