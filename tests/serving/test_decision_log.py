@@ -216,6 +216,8 @@ class TestFailures:
         with Agent(log=tmp_path / "log") as agent:
             with pytest.raises(DecisionLogError, match="in use"):
                 Agent(log=tmp_path / "log")
+            with pytest.raises(DecisionLogError, match="in use"):
+                Agent(log=agent.log)
             agent.decide(candidates(1), tasks=["a"])
         Agent(log=tmp_path / "log").close()
 

@@ -30,6 +30,19 @@ EXPIRED_PER_CALL = 64
 EXPIRED_PER_TRANSACTION = 1000
 
 
+# The runtime that writes to a log object; a lock file protects the file from other processes.
+_RUNNING: weakref.WeakKeyDictionary[DecisionStore, weakref.ref[Runtime]]
+_RUNNING = weakref.WeakKeyDictionary()
+
+
+def require_unused(log: DecisionStore) -> None:
+    """Refuse a log object to which another agent writes."""
+    reference = _RUNNING.get(log)
+    other = None if reference is None else reference()
+    if other is not None and not other.is_closed:
+        raise DecisionLogError(f"{log.name} is in use by another agent; close that one first")
+
+
 class Runtime:
     """What the methods of an `Agent` work with, one call at a time.
 
@@ -44,6 +57,7 @@ class Runtime:
     def __init__(
         self, log: DecisionStore, agent: GFUCB, refit: str, time_limit: TimeLimit, **facts: Any
     ) -> None:
+        require_unused(log)
         self.log, self.refit, self._time_limit = log, refit, time_limit
         settings = {"num_tasks": str(agent.num_tasks), **agent.settings()}
         self.model, self.roster = rebuild(log, agent)
@@ -52,6 +66,7 @@ class Runtime:
         self._refits = Refits(log, self.model, self._lock, checkpoint_path(log))
         self._worker: RefitWorker | None = None
         self._is_closed = False
+        _RUNNING[log] = weakref.ref(self)
         if refit == BACKGROUND:
             model = self.model  # not self: an agent that nobody uses ends its worker
             self._worker = RefitWorker(self._refits.fit, lambda: model.agent.learner.is_fit_due)
@@ -70,6 +85,11 @@ class Runtime:
             if self._worker is not None:
                 self._worker.raise_error()
             yield self.roster
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether calls are refused."""
+        return self._is_closed
 
     @contextmanager
     def reading(self) -> Iterator[GFUCB]:
