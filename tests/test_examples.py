@@ -1,7 +1,8 @@
-"""The examples run in a small form, and are short."""
+"""The examples run in a small form, are short, and their pages state the committed results."""
 
 import csv
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -55,5 +56,21 @@ def test_examples_run_in_a_small_form(path, data, tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_are_one_short_file(path):
+def test_examples_are_one_short_file_with_a_page(path):
     assert path.read_text().count("\n") < LONGEST_EXAMPLE
+    page = (ROOT / "docs" / "examples" / f"{path.stem}.md").read_text()
+    assert f"python examples/{path.name}" in page
+    assert re.search(rf"!\[.+\]\(\.\./\.\./examples/results/{path.stem}/\w+\.png\)", page)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_page_of_an_example_states_the_committed_results(path):
+    page = (ROOT / "docs" / "examples" / f"{path.stem}.md").read_text()
+    with (ROOT / "examples" / "results" / path.stem / "summary.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    name = "regret" if "regret" in lines[0] else "reward"
+    for line in lines:
+        mean, spread = float(line[name]), float(line[f"{name}_half_width"])
+        row = re.escape(f"| {line['agent']} | {mean:.2f} ± {spread:.2f} |")
+        assert re.search(row, page), f"the page has no line {row}"
+        assert f"{line['seeds']} seeds" in page
