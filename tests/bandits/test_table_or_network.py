@@ -62,7 +62,7 @@ class TestErrorComparison:
         assert before.after(constant(5000, 1.0), constant(5000, 0.5), 6000).uses_network
 
     def test_a_worse_network_is_given_up_but_not_early(self):
-        errors = constant(200, 1.0), constant(200, 1.2)
+        errors = constant(200, 1.0), constant(200, 1.1)
         assert not ErrorComparison().after(*errors, table_or_network.LAST_SAMPLES - 1).has_given_up
         assert ErrorComparison().after(*errors, table_or_network.LAST_SAMPLES).has_given_up
 
@@ -144,8 +144,11 @@ def test_after_a_failed_call_the_agent_decides_as_before(early, monkeypatch):
 
 @pytest.mark.slow
 def test_a_network_that_is_given_up_is_dropped_and_does_not_return(early, monkeypatch, tmp_path):
-    monkeypatch.setattr(table_or_network, "WORSE", 0.0)
     monkeypatch.setattr(table_or_network, "LAST_SAMPLES", 14)
+    wrong = constant(TASKS, 1e6)
+    after = ErrorComparison.after
+    patched = lambda self, table, network, count: after(self, table, wrong, count)  # noqa: E731
+    monkeypatch.setattr(ErrorComparison, "after", patched)
     agent, again = gfucb.GFUCB(TASKS), gfucb.GFUCB(TASKS)
     play(agent, range(10))
     assert agent.learner.tables.comparison.has_given_up

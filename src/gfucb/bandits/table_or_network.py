@@ -27,8 +27,8 @@ GROWTH_BESIDE = 1.5
 # Errors count for about this many samples, and decide from so many on.
 HORIZON, FEWEST_ERRORS = 200, 60
 # The network decides if its mean squared error is below this share of that of the table model,
-# until it is above the error of the table model. It is given up above this multiple.
-BETTER, WORSE = 0.9, 1.1
+# until it is the larger one. After `LAST_SAMPLES` a network with the larger error is given up.
+BETTER = 0.9
 PREFIX, COMPARISON = "network.", "comparison"
 
 
@@ -62,9 +62,12 @@ class ErrorComparison:
         if found.count < FEWEST_ERRORS:
             return found
         limit = 1.0 if self.uses_network else BETTER
-        uses_network = found.network < limit * found.table
-        is_worse = found.network > WORSE * found.table and num_samples >= LAST_SAMPLES
-        return replace(found, uses_network=uses_network, has_given_up=is_worse)
+        is_worse = found.network > found.table
+        return replace(
+            found,
+            uses_network=found.network < limit * found.table,
+            has_given_up=is_worse and num_samples >= LAST_SAMPLES,
+        )
 
     def tensor(self) -> Tensor:
         """All numbers, to be saved."""

@@ -23,7 +23,7 @@ CONSTANT_SPREAD = 1e-9
 MOST_COLUMNS = 200
 # Linear features of columns have this size, those of constants the size 1; with one task both have
 # the size 2. Columns vary from round to round, and arms do not.
-EXPLORED_COLUMNS = 0.4
+EXPLORED_COLUMNS = 0.1
 
 
 @dataclass(frozen=True)
