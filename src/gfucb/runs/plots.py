@@ -69,7 +69,7 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
             xlabel="round",
             ylabel="cumulative regret per task",
         )
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.locator_params(axis="x", integer=True)
         _label_ends(axes, ends, colours, top)
         return figure
 
