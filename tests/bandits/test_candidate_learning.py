@@ -9,13 +9,15 @@ from torch import nn
 
 import gfucb
 from gfucb import GFUCB, BatchedAgents, LinearClass, VariableProjection
-from gfucb.bandits import Grouped
+from gfucb.bandits import Grouped, candidate_training
+from gfucb.bandits.candidate_learning import CandidateLearning
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.offered_candidates import OfferedCandidates
 from gfucb.core.random import random_stream
 from gfucb.estimation import Contrastive, TableViews, VICReg
-from gfucb.models import DefaultNetworkClass
+from gfucb.models import DefaultNetworkClass, MultitaskDataset
 from gfucb.models.nn.networks import default_network
+from gfucb.models.nn.stacked import NetworkStack
 
 SMALL = Contrastive(steps=2, batch_size=8, pool_size=24)
 QUICK = VariableProjection(steps=2)
@@ -140,6 +142,9 @@ def test_damaged_pools_are_refused():
     for bad in bad_pools:
         with pytest.raises(InvalidInputError):
             learning.load_state(changed(state, inputs=bad))
+    for check in ([2, 0], [1, 7], [-1, 0], [1], [1.0, 0.0]):
+        with pytest.raises(InvalidInputError, match="check"):
+            learning.load_state(changed(state, check=torch.tensor(check)))
     with pytest.raises(InvalidInputError, match="unexpected"):
         learning.load_state(changed(state, more=torch.zeros(1)))
     without = {name: t for name, t in state.items() if name != POOL}
@@ -274,6 +279,40 @@ def test_a_batch_learns_as_separate_agents_do():
         assert mine.keys() == theirs.keys()
         assert torch.equal(mine[POOL], theirs[POOL])
         assert torch.allclose(mine["heads"], theirs["heads"], atol=1e-6)
+
+
+def test_checks_of_a_stack_are_those_of_separate_networks(monkeypatch):
+    monkeypatch.setattr(candidate_training, "CHECK_STEPS", 5)
+    data = MultitaskDataset(2, torch.Size((8, 8)), torch.float32)
+    data.append(torch.arange(120) % 2, numbers("data", 120, 8, 8), numbers("y", 120).double())
+    agents = [double(seed) for seed in (0, 1)]
+    networks = [own.network_learner.prior(data.inputs)[0].representation for own in agents]
+    learnings = [
+        CandidateLearning.of(SMALL, seed).with_candidates(numbers("pool", 30, 8, 8))
+        for seed in (0, 1)
+    ]
+    shared = {"ridge": 1.0}
+    alone = [
+        candidate_training.trained_before_fit(
+            own, phi, data, lambda phi=phi: phi, offset=0.5, fit_index=3, **shared
+        )
+        for own, phi in zip(learnings, networks, strict=True)
+    ]
+    stack = NetworkStack(networks)
+    together = candidate_training.train_stack_before_fit(
+        learnings,
+        stack,
+        [data, data],
+        lambda index: networks[index],
+        offsets=[0.5, 0.5],
+        fit_indices=[3, 3],
+        **shared,
+    )
+    assert [own.check for own in together] == [own.check for own, _ in alone]
+    assert all(own.check.num_samples == 120 for own in together)
+    for (_, phi), other in zip(alone, stack.unstacked(), strict=True):
+        for a, b in zip(phi.module.parameters(), other.module.parameters(), strict=True):
+            assert torch.allclose(a, b, atol=1e-9)
 
 
 def test_a_batch_refuses_agents_with_different_self_supervision():

@@ -16,7 +16,8 @@ from gfucb.models.nn.networks import default_network
 from gfucb.models.nn.stacked import NetworkStack
 from gfucb.models.representations import NeuralRepresentation
 
-SMALL = Contrastive(steps=8, batch_size=8)
+SMALL = Contrastive(batch_size=8)
+STEPS = 8
 
 
 def numbers(*shape: int, name: str = "x") -> torch.Tensor:
@@ -88,14 +89,14 @@ TERMS = ("invariance", "variance", "covariance")
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (6,)])
-@pytest.mark.parametrize("method", [SMALL, VICReg(steps=8, batch_size=8)])
+@pytest.mark.parametrize("method", [SMALL, VICReg(batch_size=8)])
 def test_steps_lower_the_loss_and_leave_the_start_as_it_is(method, shape):
-    method = replace(method, steps=40, learning_rate=3e-3)
+    method = replace(method, learning_rate=3e-3)
     phi, pool = network(*shape), structured(*shape)
     before = [w.clone() for w in weights(phi)]
     global_state = torch.random.get_rng_state()
-    trained = train_network(method, phi, pool, generator())
-    again = train_network(method, phi, pool, generator())
+    trained = train_network(method, phi, pool, generator(), 40)
+    again = train_network(method, phi, pool, generator(), 40)
     assert torch.equal(global_state, torch.random.get_rng_state())
     assert all(torch.equal(a, b) for a, b in zip(weights(phi), before, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(weights(trained), weights(again), strict=True))
@@ -112,11 +113,11 @@ def test_steps_lower_the_loss_and_leave_the_start_as_it_is(method, shape):
 def test_a_stack_trains_as_separate_networks_do():
     pools = [numbers(30, 8, 8, name="p"), numbers(12, 8, 8, name="q"), numbers(5, 8, 8, name="r")]
     alone = [
-        train_network(SMALL, network(8, 8, seed=s), pool, generator(s))
+        train_network(SMALL, network(8, 8, seed=s), pool, generator(s), STEPS)
         for s, pool in enumerate(pools)
     ]
     stack = NetworkStack([network(8, 8, seed=s) for s in range(3)])
-    train_stack(SMALL, stack, pools, [generator(s) for s in range(3)])
+    train_stack(SMALL, stack, pools, [generator(s) for s in range(3)], STEPS)
     for one, other in zip(alone, stack.unstacked(), strict=True):
         for a, b in zip(weights(one), weights(other), strict=True):
             assert torch.allclose(a, b, atol=1e-4)
@@ -130,32 +131,32 @@ def test_a_stack_trains_as_separate_networks_do():
 def test_views_of_the_users_own():
     phi, pool = network(8, 8), numbers(20, 8, 8)
     method = replace(SMALL, views=RandomShifts(1))
-    trained = train_network(method, phi, pool, generator())
+    trained = train_network(method, phi, pool, generator(), STEPS)
     assert not torch.equal(weights(trained)[0], weights(phi)[0])
     stack = NetworkStack([phi])
-    train_stack(method, stack, [pool], [generator()])
+    train_stack(method, stack, [pool], [generator()], STEPS)
     pairs = zip(weights(trained), weights(stack.unstacked()[0]), strict=True)
     assert all(torch.allclose(a, b, atol=1e-4) for a, b in pairs)
     for wrong in (lambda x, g: x[:, :4], lambda x, g: None):
         with pytest.raises(InvalidInputError, match="views must return"):
-            train_network(replace(SMALL, views=wrong), phi, pool, generator())
+            train_network(replace(SMALL, views=wrong), phi, pool, generator(), STEPS)
 
 
 def test_there_are_no_steps_without_enough_inputs_views_or_weights():
     phi = network(8, 8)
-    assert train_network(SMALL, phi, numbers(7, 8, 8), generator()) is phi
-    assert train_network(replace(SMALL, steps=0), phi, numbers(9, 8, 8), generator()) is phi
-    assert train_network(SMALL, phi, torch.zeros(9, 8, 8).long(), generator()) is phi
+    assert train_network(SMALL, phi, numbers(7, 8, 8), generator(), STEPS) is phi
+    assert train_network(SMALL, phi, numbers(9, 8, 8), generator(), 0) is phi
+    assert train_network(SMALL, phi, torch.zeros(9, 8, 8).long(), generator(), STEPS) is phi
     fixed = NeuralRepresentation(nn.Flatten())
-    assert train_network(SMALL, fixed, numbers(9, 8, 8), generator()) is fixed
+    assert train_network(SMALL, fixed, numbers(9, 8, 8), generator(), STEPS) is fixed
 
 
 def test_steps_that_diverge_are_dropped():
     phi, pool = network(8, 8), numbers(20, 8, 8)
-    wild = VICReg(steps=8, batch_size=8, learning_rate=1e30)
-    assert train_network(wild, phi, pool, generator()) is phi
+    wild = VICReg(batch_size=8, learning_rate=1e30)
+    assert train_network(wild, phi, pool, generator(), STEPS) is phi
     stack = NetworkStack([phi])
-    train_stack(wild, stack, [pool], [generator()])
+    train_stack(wild, stack, [pool], [generator()], STEPS)
     pairs = zip(weights(phi), weights(stack.unstacked()[0]), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
 
@@ -173,6 +174,9 @@ def test_steps_that_diverge_are_dropped():
         {"weight_decay": None},
         {"views": 3},
         {"views": ImageViews},
+        {"few_samples": 0},
+        {"few_samples": float("nan")},
+        {"adaptive": 1},
         {"temperature": 0.0},
         {"temperature": float("inf")},
     ],
@@ -180,6 +184,12 @@ def test_steps_that_diverge_are_dropped():
 def test_wrong_arguments_are_refused(arguments):
     with pytest.raises(InvalidInputError, match=next(iter(arguments))):
         Contrastive(**arguments)
+
+
+def test_steps_become_fewer_with_more_samples():
+    method = Contrastive(steps=50, few_samples=10)
+    assert [method.steps_for(n) for n in (1, 10, 40, 1000, 1e9)] == [50, 50, 25, 5, 0]
+    assert replace(method, few_samples=float("inf")).steps_for(1e9) == 50
 
 
 def test_wrong_weights_of_vicreg_are_refused():

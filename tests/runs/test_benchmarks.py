@@ -100,7 +100,7 @@ def test_the_time_of_single_runs_is_extrapolated_from_those_that_were_timed(monk
 
 
 def test_the_memory_of_an_agent_is_what_the_formula_says():
-    """n (input + 16) + 8 M (k^2 + 2 k) + weights + 8 scores, in bytes; see the documents."""
+    """n (input + 16) + 8 M (k^2 + 2 k) + weights + 8 scores + pool, in bytes; see the documents."""
     num_rounds, agent = 5, gfucb.GFUCB(4, fit=bench.SHORT_FIT)
     list(play(agent, ImageBandit(load_digits(), num_tasks=4), num_rounds=num_rounds))
     samples, features = 4 * num_rounds, 128
@@ -108,9 +108,12 @@ def test_the_memory_of_an_agent_is_what_the_formula_says():
     weights = sum(
         t.nbytes for name, t in state.items() if name.startswith("representation.module.")
     )
-    counters = sum(state[name].nbytes for name in ("counters", "monitor", "calibration.counts"))
+    names = ("counters", "monitor", "calibration.counts", "candidates.check")
+    counters = sum(state[name].nbytes for name in names)
     expected = samples * (64 + 16) + 8 * 4 * (features**2 + 2 * features) + weights
-    assert sum(t.nbytes for t in state.values()) - counters == expected + 8 * samples
+    offered = 64 * len(state["candidates.inputs"])
+    assert samples < len(state["candidates.inputs"]) <= 10 * samples
+    assert sum(t.nbytes for t in state.values()) - counters == expected + 8 * samples + offered
 
 
 @pytest.mark.slow

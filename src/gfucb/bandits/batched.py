@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.bandits.batched_candidates import BatchedCandidates
 from gfucb.bandits.batched_scales import BatchedScales
 from gfucb.bandits.batched_validation import (
     batched_fit,
@@ -22,13 +23,10 @@ from gfucb.bandits.batched_validation import (
     validate_batch_feedback,
     validate_replicas,
 )
-from gfucb.bandits.candidate_learning import train_stack_on_candidates
 from gfucb.bandits.default_learner import network_learner
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
-from gfucb.core.action_sets import ActionSets
 from gfucb.core.linalg import inverse_squared_norms
-from gfucb.core.offered_candidates import OfferedCandidates
 from gfucb.core.random import random_stream
 from gfucb.core.records import BatchedDecision, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
@@ -66,9 +64,7 @@ class BatchedAgents:
         self._samples_at_fit = 0
         self._error_monitors = [PredictionErrorMonitor()] * len(self.agents)
         self._fit_state: _BatchState | None = None
-        self._candidates = [
-            own for agent in self.agents if (own := agent.network_learner.candidates) is not None
-        ]
+        self._candidates = BatchedCandidates.of([agent.network_learner for agent in self.agents])
 
     def __len__(self) -> int:
         return len(self.agents)
@@ -111,7 +107,7 @@ class BatchedAgents:
             self._by_replica(features[rows, chosen]),
             Prediction(mean, variance),
             tuple(self.num_fits),
-            self._offered(action_sets),
+            self._candidates.offered(action_sets),
         )
 
     @gradients_allowed()
@@ -119,7 +115,7 @@ class BatchedAgents:
         """Learn from rewards [replica, task] of a decision; if a refit fails, nothing changes."""
         values = validate_batch_feedback(decision, rewards, (len(self), self.num_tasks))
         fit_state = self._fit_state or self._prior(decision.inputs.flatten(0, 1))
-        before = self._fit_state, list(self.num_fits), self._scales, list(self._candidates)
+        before = self._fit_state, list(self.num_fits), self._scales, self._candidates
         size = len(fit_state.data)
         tasks = torch.arange(values.numel(), device=self.device)
         fit_state.data.append(tasks, decision.inputs.flatten(0, 1), values.flatten())
@@ -132,7 +128,7 @@ class BatchedAgents:
 
     def _learn(self, fit_state: _BatchState, decision: BatchedDecision, values: Tensor) -> None:
         """Update scales, heads, networks and radii with the last rewards [replica, task]."""
-        self._add_candidates(decision, like=fit_state.data.inputs)
+        self._candidates = self._candidates.with_decision(decision, like=fit_state.data.inputs)
         samples = len(fit_state.data) // len(self)
         num_old, growth = samples - self.num_tasks, self._learner.refit_growth
         self._scales, rescaled = self._scales.after(
@@ -174,7 +170,9 @@ class BatchedAgents:
 
     def diagnostics(self, replica: int) -> Row:
         """The number of fits of one replica, and the diagnostics of its radius."""
-        return {"fits": self.num_fits[replica], **self.radius_states[replica].diagnostics()}
+        candidates = self._candidates.diagnostics(replica)
+        radius = self.radius_states[replica].diagnostics()
+        return {"fits": self.num_fits[replica], **candidates, **radius}
 
     def unbatch(self) -> list[GFUCB]:
         """The agents, each with the state of its replica, to continue one by one."""
@@ -204,7 +202,7 @@ class BatchedAgents:
             "statistics.moments": statistics.moments[own],
             "heads": heads[own],
             **self._scales.scaling.tensors(self._scales.scales[replica]),
-            **(self._candidates[replica].tensors() if self._candidates else {}),
+            **self._candidates.tensors(replica),
         }
 
     def _prior(self, inputs: Tensor) -> _BatchState:
@@ -245,12 +243,9 @@ class BatchedAgents:
         self, stack: NetworkStack, stored: dict[int, MultitaskDataset], *, feature_dim: int
     ) -> None:
         """Train the networks of some replicas, in place, on their data."""
-        if self._candidates:
-            train_stack_on_candidates(
-                [self._candidates[replica] for replica in stored],
-                stack,
-                [self.num_fits[replica] for replica in stored],
-            )
+        self._candidates = self._candidates.trained_before_fit(
+            stack, stored, self._scales.scales, self.num_fits
+        )
         scaled = [self._scales.fitted_data(replica, own) for replica, own in stored.items()]
         self._fit.fit_stack(
             stack,
@@ -265,22 +260,6 @@ class BatchedAgents:
             ridge=self._learner.penalty.ridge,
             feature_dim=feature_dim,
         )
-
-    def _offered(self, action_sets: ActionSets) -> OfferedCandidates | None:
-        """All candidates, if the agents learn from them."""
-        inputs = action_sets.candidates[0]
-        if not self._candidates or not self._candidates[0].uses(inputs):
-            return None
-        return OfferedCandidates(action_sets.candidates, action_sets.available)
-
-    def _add_candidates(self, decision: BatchedDecision, like: Tensor) -> None:
-        """Add all candidates of a decision to the pools, in the form of the stored inputs."""
-        rows = torch.arange(self.num_tasks)
-        for replica, own in enumerate(self._candidates):
-            seen, offered = decision.inputs[replica], decision.offered
-            if offered is not None:
-                seen = offered.taken(rows + replica * self.num_tasks).inputs
-            self._candidates[replica] = own.with_candidates(seen.to(like))
 
     def _tasks_of(self, replica: int) -> slice:
         """The tasks of one replica among those of all."""

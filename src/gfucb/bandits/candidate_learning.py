@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,23 +11,24 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.protocols import Representation, RepresentationClass, SelfSupervision
+from gfucb.core.protocols import RepresentationClass, SelfSupervision
 from gfucb.core.random import random_stream
+from gfucb.core.records import Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import LARGEST_INPUT
 from gfucb.core.validation.components import validate_self_supervision
 from gfucb.core.validation.settings import validate_choice
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
-from gfucb.estimation.self_supervised_steps import train_network, train_stack
+from gfucb.estimation.reward_check import RewardCheck
 from gfucb.estimation.self_supervision import Contrastive
+from gfucb.models import MultitaskDataset
 from gfucb.models.candidate_pool import CandidatePool
 from gfucb.models.network_classes import DefaultNetworkClass
 from gfucb.models.nn.networks import is_image_shape
-from gfucb.models.nn.stacked import NetworkStack
-from gfucb.models.representations import as_network
 
 CANDIDATES_PREFIX = "candidates."
-INPUTS = f"{CANDIDATES_PREFIX}inputs"
+INPUTS, CHECK = f"{CANDIDATES_PREFIX}inputs", f"{CANDIDATES_PREFIX}check"
+BEFORE_CHECKS = RewardCheck()
 # What "auto" stands for.
 DEFAULT_METHOD = Contrastive()
 
@@ -41,12 +42,14 @@ class CandidateLearning:
         pool: of the candidates whose decisions were observed.
         seed: of the agent.
         images_only: whether inputs of other shapes are not used.
+        check: whether the rewards show that the method helps.
     """
 
     method: SelfSupervision
     pool: CandidatePool
     seed: int
     images_only: bool = False
+    check: RewardCheck = BEFORE_CHECKS
 
     @classmethod
     def of(
@@ -63,33 +66,46 @@ class CandidateLearning:
         return self.method.views_for(inputs) is not None
 
     def emptied(self) -> CandidateLearning:
-        """Without the candidates."""
-        return replace(self, pool=replace(self.pool, inputs=None, priorities=None))
+        """Without the candidates, before any check."""
+        empty = replace(self.pool, inputs=None, priorities=None)
+        return replace(self, pool=empty, check=BEFORE_CHECKS)
 
     def with_candidates(self, inputs: Tensor) -> CandidateLearning:
         """After candidates [n, *input] in the form in which the learner stores inputs."""
         return replace(self, pool=self.pool.with_inputs(inputs)) if self.uses(inputs) else self
 
-    def trained(self, representation: Representation, fit_index: int) -> Representation:
-        """The network after the steps before a fit; the same object if there are none."""
-        if self.pool.inputs is None:
-            return representation
-        network = as_network(representation)
-        return train_network(self.method, network, self.pool.inputs, self.generator(fit_index))
+    def checks(self, data: MultitaskDataset) -> bool:
+        """Whether a check with these data is due."""
+        has_batch = len(self.pool) >= self.method.batch_size
+        return self.method.adaptive and has_batch and self.check.is_due(data)
 
-    def generator(self, fit_index: int) -> torch.Generator:
-        """The source of randomness of the steps before a fit."""
-        return random_stream(self.seed, "self-supervision", fit_index)
+    def steps_for(self, data: MultitaskDataset) -> int:
+        """The number of steps before a fit to these data."""
+        if not self.check.is_used:
+            return 0
+        counts = data.samples_per_task
+        return self.method.steps_for(len(data) / max(1, int((counts > 0).sum())))
+
+    def generator(self, stream: str, index: int) -> torch.Generator:
+        """The source of randomness of the steps before a fit, or of those of a check."""
+        return random_stream(self.seed, stream, index)
+
+    def diagnostics(self) -> Row:
+        """Whether self-supervision is used, 1 or 0."""
+        return {"self_supervision": int(self.check.is_used)}
 
     def tensors(self) -> dict[str, Tensor]:
-        """The pool, for saving."""
-        return {} if self.pool.inputs is None else {INPUTS: self.pool.inputs}
+        """The pool and the last check, for saving."""
+        if self.pool.inputs is None:
+            return {}
+        check = torch.tensor([self.check.is_used, self.check.num_samples])
+        return {INPUTS: self.pool.inputs, CHECK: check}
 
     def restored(self, state: Mapping[str, Tensor], inputs: Tensor) -> CandidateLearning:
         """With the pool of a saved state whose samples have these inputs [n, *input]."""
         empty = self.emptied()
         own = {name: tensor for name, tensor in state.items() if name.startswith(CANDIDATES_PREFIX)}
-        validate_state_names(own, [INPUTS] if self.uses(inputs) else [])
+        validate_state_names(own, [INPUTS, CHECK] if self.uses(inputs) else [])
         if not own:
             return empty
         is_float = inputs.is_floating_point()
@@ -98,20 +114,12 @@ class CandidateLearning:
         saved = validate_state_tensor(
             own, INPUTS, shape, dtype=inputs.dtype, low=-largest, high=largest
         )
-        return replace(empty, pool=empty.pool.restored(saved))
-
-
-def train_stack_on_candidates(
-    learnings: Sequence[CandidateLearning], stack: NetworkStack, fit_indices: Sequence[int]
-) -> None:
-    """Train the networks of a stack in place, each as its own `CandidateLearning.trained` does."""
-    pools = [own.pool.inputs for own in learnings]
-    train_stack(
-        learnings[0].method,
-        stack,
-        [pool for pool in pools if pool is not None],
-        [own.generator(index) for own, index in zip(learnings, fit_indices, strict=True)],
-    )
+        num_samples = len(inputs)
+        check = validate_state_tensor(own, CHECK, (2,), dtype=torch.int64, low=0, high=num_samples)
+        if int(check[0]) > 1:
+            raise InvalidInputError(f"{CHECK!r} of the state must start with 0 or 1")
+        is_used, checked = bool(check[0]), int(check[1])
+        return replace(empty, pool=empty.pool.restored(saved), check=RewardCheck(is_used, checked))
 
 
 def candidate_learning(
@@ -142,3 +150,8 @@ def describe_candidate_learning(learning: CandidateLearning | None) -> str:
         return "None"
     method = describe_setting(learning.method)
     return f"{method} for images" if learning.images_only else method
+
+
+def candidate_diagnostics(learning: CandidateLearning | None) -> Row:
+    """Those of the learning from candidates, if there is any."""
+    return {} if learning is None else learning.diagnostics()

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gfucb.bandits.candidate_learning import CandidateLearning
 from gfucb.bandits.catalogue_learner import CATALOGUE_GROWTH, CatalogueLearner
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.posterior_learner import PosteriorLearner
@@ -140,6 +141,11 @@ class DefaultLearner:
     def is_fit_due(self) -> bool:
         """Whether all data should be fitted again."""
         return self._holder.is_fit_due
+
+    @property
+    def candidates(self) -> CandidateLearning | None:
+        """What the chosen learner learns from all candidates."""
+        return self.chosen.candidates if isinstance(self.chosen, Learner) else None
 
     def uses_candidates(self, inputs: Tensor) -> bool:
         """Whether the learner of inputs [n, *input] learns from all candidates."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.bandit_settings import describe_agent, validate_penalty, validate_radius
-from gfucb.bandits.candidate_learning import candidate_learning
+from gfucb.bandits.candidate_learning import candidate_diagnostics, candidate_learning
 from gfucb.bandits.decision_diagnostics import selection_diagnostics
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
@@ -87,7 +87,7 @@ class GFUCB:
             1.0 refits at every call of `observe`, as the paper does, and is the default for
             finite classes, 1.1 for ids, 1.3 for others. Heads are updated with every reward.
         self_supervision: trains a network on all offered candidates before each fit, such as
-            `Contrastive()`. "auto" does so where the default network has images. None does not.
+            `Contrastive()`. "auto": this one, for images and the default network. None: nothing.
         device: where networks and data are stored.
     """
 
@@ -105,7 +105,7 @@ class GFUCB:
         value_range: ValueRange = "auto",
         offset: float | None = None,
         refit_growth: float | None = None,
-        self_supervision: SelfSupervision | Literal["auto"] | None = None,
+        self_supervision: SelfSupervision | Literal["auto"] | None = "auto",
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
@@ -318,9 +318,10 @@ class GFUCB:
         Where they apply also `representation_share` (of the variance) and `coverage` (the share of
         rewards inside the predicted interval).
         """
+        fits = {"fits": self.learner.num_fits, **candidate_diagnostics(self.learner.candidates)}
         if self._last is None:
-            return {"fits": self.learner.num_fits}
-        row = {"fits": self.learner.num_fits, **selection_diagnostics(*self._last)}
+            return fits
+        row = {**fits, **selection_diagnostics(*self._last)}
         return row if self._has_own_radius else {**row, **self.radius_state.diagnostics()}
 
     @property

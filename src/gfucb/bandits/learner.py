@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.candidate_learning import CandidateLearning
+from gfucb.bandits.candidate_training import trained_before_fit
 from gfucb.bandits.learner_base import LearnerBase
 from gfucb.bandits.learner_inputs import empty_data, features_by, require_alike
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
@@ -245,8 +246,17 @@ class Learner(LearnerBase):
         fitted_data = self._clipped(data)
         if self.reward_perturbation:
             fitted_data = data.with_targets(self._targets_of(fitted_data.targets, 0))
-        if self.candidates is not None:
-            phi = self.candidates.trained(center.representation, self.num_fits)
+        candidates = self.candidates
+        if candidates is not None:
+            candidates, phi = trained_before_fit(
+                candidates,
+                center.representation,
+                self._clipped(data),
+                lambda: self.prior(data.inputs)[0].representation,
+                offset=self.scale.location,
+                ridge=self.penalty.ridge,
+                fit_index=self.num_fits,
+            )
             center = replace(center, representation=phi)
         fitted, statistics, features = fit_scaled(
             self.fit, fitted_data, center, self.penalty, generator, scale=self.scale
@@ -255,6 +265,7 @@ class Learner(LearnerBase):
         if self.weight_statistics is not None:
             tangents = self.weight_statistics.statistics(fitted, data.inputs, data.tasks, features)
         self._store(self._located(fitted), data, statistics, tangents)
+        self.candidates = candidates
         self.num_fits += 1
 
     def _store(

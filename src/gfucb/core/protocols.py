@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         MultitaskDataset,
     )
     from gfucb.models.nn.stacked import NetworkStack
-
 Device = torch.device | str
 
 
@@ -113,17 +112,21 @@ class BatchedLeastSquares(LeastSquares, Protocol):
 
 @runtime_checkable
 class SelfSupervision(Protocol):
-    """Trains a network on candidates that were offered, chosen or not, before a fit to rewards.
+    """Trains a network on offered candidates, chosen or not, before a fit to rewards.
 
     A step draws `batch_size` inputs from a pool of at most `pool_size`, two random views of each,
-    and changes the weights below the last features so that the loss of their outputs falls.
+    and trains the weights below the last features. If it is `adaptive`, the agent makes steps only
+    while its rewards show that they help.
     """
 
-    steps: int
     batch_size: int
     pool_size: int
     learning_rate: float
     weight_decay: float
+    adaptive: bool
+
+    def steps_for(self, samples_per_task: float) -> int:
+        """Return the number of steps before a fit to so many samples of a task, on average."""
 
     def views_for(self, inputs: Tensor) -> Callable[[Tensor, torch.Generator], Tensor] | None:
         """Return a function from inputs like these [n, *input] to random views, or None."""

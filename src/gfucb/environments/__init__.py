@@ -8,6 +8,7 @@ from gfucb.environments.locks import rich_lock, tabular_lock
 from gfucb.environments.synthetic_bandit import SyntheticBandit, finite_bandit, linear_bandit
 from gfucb.environments.tabular_episode import TabularEpisode
 from gfucb.environments.tabular_mdp import TabularMDPs, tabular_mdps
+from gfucb.environments.transformed_images import transformed_images
 from gfucb.environments.wheel_bandit import WheelBandit
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "rich_lock",
     "tabular_lock",
     "tabular_mdps",
+    "transformed_images",
     "with_actions",
 ]

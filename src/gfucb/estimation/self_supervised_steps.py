@@ -27,6 +27,7 @@ def train_network(
     representation: NeuralRepresentation,
     pool: Tensor,
     generator: torch.Generator,
+    num_steps: int,
 ) -> NeuralRepresentation:
     """A copy of the network after steps on a pool of inputs [item, *input].
 
@@ -34,7 +35,7 @@ def train_network(
     itself.
     """
     trained = representation.copy()
-    steps = _Steps.of(method, _OneNetwork(trained.module), [pool], [generator])
+    steps = _Steps.of(method, _OneNetwork(trained.module), [pool], [generator], num_steps)
     if steps is None:
         return representation
     steps.run()
@@ -47,6 +48,7 @@ def train_stack(
     stack: NetworkStack,
     pools: Sequence[Tensor],
     generators: Sequence[torch.Generator],
+    num_steps: int,
 ) -> None:
     """Train the networks of a stack in place, each as `train_network` does.
 
@@ -61,6 +63,7 @@ def train_stack(
         _Stacked(trained),
         [pools[replica] for replica in ready],
         [generators[replica] for replica in ready],
+        num_steps,
     )
     if steps is None:
         return
@@ -151,6 +154,7 @@ class _Steps:
         views: of the inputs.
         pools: the inputs of each network, [item, *input], at least a batch.
         generators: one for each network; the only sources of randomness.
+        num_steps: how many.
     """
 
     def __init__(
@@ -160,8 +164,10 @@ class _Steps:
         views: Views,
         pools: Sequence[Tensor],
         generators: Sequence[torch.Generator],
+        num_steps: int,
     ) -> None:
         self.method, self.networks, self.views = method, networks, views
+        self.num_steps = num_steps
         self.generators, self.device = generators, pools[0].device
         self.pools = nn.utils.rnn.pad_sequence(list(pools), batch_first=True)
         self.sizes = [len(pool) for pool in pools]
@@ -182,14 +188,15 @@ class _Steps:
         networks: _Networks,
         pools: Sequence[Tensor],
         generators: Sequence[torch.Generator],
+        num_steps: int,
     ) -> _Steps | None:
         """The steps, or None if there is nothing to train or to train on."""
         views = method.views_for(pools[0])
-        if views is None or not method.steps or not networks.weights:
+        if views is None or not num_steps or not networks.weights:
             return None
         if min(len(pool) for pool in pools) < method.batch_size:
             return None
-        return cls(method, networks, views, pools, generators)
+        return cls(method, networks, views, pools, generators, num_steps)
 
     def run(self) -> None:
         """Make all steps."""
@@ -209,7 +216,7 @@ class _Steps:
 
     def _plan(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Items [step, n], seeds of their views [step, 2 n] and of the layers [step, layer]."""
-        steps, batch_size = self.method.steps, self.method.batch_size
+        steps, batch_size = self.num_steps, self.method.batch_size
         items = torch.rand(steps, size, generator=generator).argsort(1)[:, :batch_size]
         seeds = torch.randint(2**62, (steps, 2 * batch_size), generator=generator)
         num_layers = len(seeded_layers(self.networks.module))

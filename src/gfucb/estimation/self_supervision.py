@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ from gfucb.core.protocols import SelfSupervision
 from gfucb.core.validation.settings import (
     validate_component,
     validate_count,
+    validate_flag,
     validate_not_negative,
     validate_number,
 )
@@ -25,14 +27,19 @@ class TwoViews(SelfSupervision):
     views: Views | None = None
     """(inputs [n, *input], generator) -> views of them. None: `ImageViews` for images,
     `TableViews` for other numbers, and no self-supervision for ids."""
-    steps: int = 100
-    """Gradient steps before each fit."""
+    steps: int = 50
+    """Gradient steps before a fit with up to `few_samples` samples for each task on average. With
+    more samples there are fewer steps, in inverse proportion to their square root."""
+    few_samples: float = 10.0
+    """See `steps`; infinity always makes all steps."""
     batch_size: int = 64
     """Inputs of a step, each in two views. There are no steps before the pool has so many."""
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
     pool_size: int = 2048
     """The most candidates that are kept; see `CandidatePool`."""
+    adaptive: bool = True
+    """Whether steps are made only while the rewards show that they help, see `RewardCheck`."""
 
     def __post_init__(self) -> None:
         if self.views is not None:
@@ -42,6 +49,12 @@ class TwoViews(SelfSupervision):
         validate_count(self.pool_size, "pool_size", at_least=self.batch_size)
         validate_not_negative(self.learning_rate, "learning_rate")
         validate_not_negative(self.weight_decay, "weight_decay")
+        validate_number(self.few_samples, "few_samples", above=0.0, is_finite=False)
+        validate_flag(self.adaptive, "adaptive")
+
+    def steps_for(self, samples_per_task: float) -> int:
+        """The number of steps before a fit to so many samples of a task, on average."""
+        return round(self.steps * min(1.0, math.sqrt(self.few_samples / samples_per_task)))
 
     def views_for(self, inputs: Tensor) -> Views | None:
         """The views of inputs like these [n, *input]; None if they have none."""

@@ -33,6 +33,8 @@ def restored_agent(path: str | os.PathLike[str]) -> GFUCB:
             "a file; register a policy that builds and restores it, and pass its file as --plugin"
         )
     settings = {name: _literal(facts[name]) for name in LITERALS if name in facts}
+    if facts.get("self_supervision") == "None":
+        settings["self_supervision"] = None
     agent = GFUCB(int(facts["num_tasks"]), **settings)
     restore(agent, path)
     return agent

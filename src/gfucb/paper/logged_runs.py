@@ -118,7 +118,13 @@ def confidence_sets(runs: LoggedRuns, source: ImageSource) -> dict[tuple[int, in
     """Run the agents; for each (seed, milestone) the set: fit, data, radius for a single task."""
     batched = BatchedAgents(
         [
-            GFUCB(runs.num_tasks, seed=seed, value_range=DEFAULT_VALUE_RANGE, device=source.device)
+            GFUCB(
+                runs.num_tasks,
+                seed=seed,
+                value_range=DEFAULT_VALUE_RANGE,
+                self_supervision=None,
+                device=source.device,
+            )
             for seed in runs.seeds
         ]
     )

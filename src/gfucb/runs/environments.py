@@ -17,6 +17,7 @@ from gfucb.environments import (
     load_mnist,
     rich_lock,
     tabular_lock,
+    transformed_images,
 )
 from gfucb.runs.config import EnvironmentConfig
 from gfucb.runs.registry import register_environment
@@ -39,6 +40,17 @@ class ImageBanditConfig(EnvironmentConfig):
     """The K images: independent draws, or K different digits."""
     noise_scale: float = 0.1
     """Standard deviation of the reward noise."""
+
+
+@dataclass(frozen=True)
+class TransformedImageConfig(ImageBanditConfig):
+    """Bandits whose rewards depend on a transformation of images."""
+
+    name: str = "transformed-digits"
+    """Which environment; an unknown name lists the known ones."""
+    transformation: Literal["rotation", "mirroring", "contrast"] = "rotation"
+    """What the ten classes are: angles from -45 to 45 degrees, five digits and their mirror
+    images, or ten powers of the brightness."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +150,32 @@ def digits(config: ImageBanditConfig, seed: int) -> BanditEnvironment:
 def mnist(config: ImageBanditConfig, seed: int, data_dir: str | None) -> BanditEnvironment:
     """MNIST, from the IDX files in `data_dir`."""
     return _image_bandit(load_mnist(data_dir), config, seed)
+
+
+@register_environment(
+    "transformed-digits",
+    label="Transformed digits, 8 by 8",
+    description="8x8 digits whose rewards depend on rotation, mirroring or contrast.",
+    config=TransformedImageConfig,
+)
+def transformed_digits(config: TransformedImageConfig, seed: int) -> BanditEnvironment:
+    """scikit-learn's digits, with transformations as classes."""
+    return _image_bandit(transformed_images(load_digits(), config.transformation), config, seed)
+
+
+@register_environment(
+    "transformed-mnist",
+    label="Transformed MNIST digits",
+    description="MNIST images whose rewards depend on rotation, mirroring or contrast.",
+    config=TransformedImageConfig,
+    uses_data_dir=True,
+)
+def transformed_mnist(
+    config: TransformedImageConfig, seed: int, data_dir: str | None
+) -> BanditEnvironment:
+    """MNIST, with transformations as classes."""
+    data = transformed_images(load_mnist(data_dir), config.transformation)
+    return _image_bandit(data, config, seed)
 
 
 def _image_bandit(data: LabelledImages, config: ImageBanditConfig, seed: int) -> ImageBandit:

@@ -18,11 +18,12 @@ SELECTOR_PROPERTIES = (
     "is_optimistic",
 )
 SUPERVISION_MEMBERS = (
-    "steps",
     "batch_size",
     "pool_size",
     "learning_rate",
     "weight_decay",
+    "adaptive",
+    "steps_for",
     "views_for",
     "loss",
 )

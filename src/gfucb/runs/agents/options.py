@@ -40,6 +40,7 @@ def learning_options(
         "seed": seed,
         "ridge": config.ridge,
         "refit_growth": config.refit_growth,
+        "self_supervision": None if config.self_supervision == "none" else "auto",
     }
     fit = config.fit
     has_fit_settings = config.variable_projection_arguments() != DEFAULTS_OF_FIT

@@ -1,0 +1,94 @@
+"""Whether self-supervision helps, as far as the rewards show it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from gfucb.core.protocols import Representation
+from gfucb.estimation.held_out import head_errors
+from gfucb.estimation.stopping import HeldOutCheck
+from gfucb.models import MultitaskDataset, features_of
+
+# Steps that the network of a check is trained for, from its initial weights.
+CHECK_STEPS = 100
+# The first check has so many samples, and so many for each task that has any, on average.
+FEWEST_SAMPLES, FEWEST_OF_TASK = 100, 10
+# The next check follows when the data has grown by this factor.
+CHECK_GROWTH = 2.0
+# Self-supervision is used while errors are lower by so many standard errors.
+LEAST_GAIN = 1.0
+
+
+@dataclass(frozen=True)
+class RewardCheck:
+    """Compares two networks that have seen no reward, with and without self-supervision.
+
+    The first is the initial network, the second the same one after `CHECK_STEPS` steps on the
+    pool. With the features of each, heads are fitted to the rewards in closed form, and the squared
+    leave-one-out errors of both are compared. No reward was used to train either network, so these
+    errors are those of new samples. Views that keep the reward give features on which heads
+    generalise better than on random ones; views that change it remove what heads need.
+
+    Self-supervision is used before the first check, and then while the mean difference of the
+    errors is at least `LEAST_GAIN` standard errors. Checks cost passes without gradients and few
+    steps, and no fit.
+
+    Attributes:
+        is_used: the answer of the last check; True before the first.
+        num_samples: of the last check; 0 before the first.
+    """
+
+    is_used: bool = True
+    num_samples: int = 0
+
+    def is_due(self, data: MultitaskDataset) -> bool:
+        """Whether to check again with these data."""
+        if len(data) < max(FEWEST_SAMPLES, CHECK_GROWTH * self.num_samples):
+            return False
+        return len(data) >= FEWEST_OF_TASK * int((data.samples_per_task > 0).sum())
+
+    def ends_use(self, before: RewardCheck) -> bool:
+        """Whether self-supervision was used `before` this check, and no longer is."""
+        return before.is_used and not self.is_used
+
+    def after(
+        self,
+        untrained: Representation,
+        trained: Representation,
+        data: MultitaskDataset,
+        *,
+        offset: float,
+        ridge: float,
+    ) -> RewardCheck:
+        """The check after a comparison on `data`."""
+        gain = standardised_gain(untrained, trained, data, offset=offset, ridge=ridge)
+        return RewardCheck(gain >= LEAST_GAIN, len(data))
+
+
+def standardised_gain(
+    one: Representation,
+    other: Representation,
+    data: MultitaskDataset,
+    *,
+    offset: float,
+    ridge: float,
+) -> float:
+    """How much lower the squared leave-one-out errors of `other` are, in standard errors."""
+    check = HeldOutCheck.of(data, torch.ones(len(data), dtype=torch.bool))
+    inputs, targets = check.inputs(data), check.targets(data, offset)
+    first, second = (
+        head_errors(
+            features_of(phi, inputs).unflatten(0, check.samples.shape),
+            targets,
+            check.present,
+            ridge=ridge,
+            kind="leave_one_out",
+        )[check.present].square()
+        for phi in (one, other)
+    )
+    gains = (first - second).flatten()
+    error = float(gains.std()) / math.sqrt(len(gains))
+    return float(gains.mean()) / error if error > 0 else 0.0
