@@ -73,14 +73,17 @@ def test_the_gain_does_not_depend_on_the_unit_of_rewards():
 @pytest.mark.parametrize(("rewards", "is_used"), [(BY_TOP, 1), (BY_BOTTOM, 0)])
 def test_an_agent_uses_self_supervision_while_it_helps(rewards, is_used):
     agent = GFUCB(1, NETWORK, fit=QUICK, refit_growth=5.0, self_supervision=METHOD)
-    assert agent.diagnostics()["self_supervision"] == 1  # before the first check
+    assert agent.diagnostics()["self_supervision"] == 0  # there are no candidates
     zeros = torch.zeros(SAMPLES, dtype=torch.int64)
-    agent.learn(zeros, IMAGES, rewards)
+    agent.learn(zeros[:5], IMAGES[:5], rewards[:5])
+    assert agent.diagnostics()["self_supervision"] == 1  # before the first check
+    agent.learn(zeros[5:], IMAGES[5:], rewards[5:])
     assert agent.diagnostics()["self_supervision"] == is_used
     restored = GFUCB(1, NETWORK, fit=QUICK, refit_growth=5.0, self_supervision=METHOD)
     restored.load_state(agent.state())
     assert restored.diagnostics()["self_supervision"] == is_used
     restored.load_state({})
+    restored.learn(zeros[:5], IMAGES[:5], rewards[:5])
     assert restored.diagnostics()["self_supervision"] == 1
 
 

@@ -19,6 +19,7 @@ from gfucb.runs import (
     LockConfig,
     RunConfig,
     SyntheticBanditConfig,
+    TransformedImageConfig,
     make_agent,
     make_environment,
     play,
@@ -47,6 +48,23 @@ def test_every_registered_bandit_agent_plays_and_passes_the_check(name):
     rows = list(play(make_agent(config, environment, 0), environment, num_rounds=3, **shown))
     assert len(rows) == 3
     check_bandit_agent(lambda: make_agent(config, environment, 0), input_shape=(8, 8))
+
+
+@pytest.mark.parametrize("name", ["gfucb", "multitask-greedy", "neural-ucb"])
+def test_runs_state_whether_networks_learn_from_all_candidates(name):
+    environment = make_environment(IMAGES, seed=0)
+    candidates = environment.round(1).candidates
+    for setting, is_offered in (("none", False), ("auto", True)):
+        config = replace(with_settings(name, BanditAgentConfig()), self_supervision=setting)
+        decision = make_agent(config, environment, 0).decide(candidates)
+        assert (decision.offered is not None) == is_offered
+    assert BanditAgentConfig().self_supervision == "none"  # of all stored results
+
+
+@pytest.mark.parametrize("kind", ["rotation", "mirroring", "contrast"])
+def test_transformed_digits_are_an_environment(kind):
+    config = TransformedImageConfig(num_tasks=2, num_actions=3, transformation=kind)
+    assert make_environment(config, seed=0).round(1).candidates.shape == (2, 3, 8, 8)
 
 
 @pytest.mark.slow

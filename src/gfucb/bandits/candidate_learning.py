@@ -17,7 +17,6 @@ from gfucb.core.records import Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import LARGEST_INPUT
 from gfucb.core.validation.components import validate_self_supervision
-from gfucb.core.validation.settings import validate_choice
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.estimation.reward_check import RewardCheck
 from gfucb.estimation.self_supervision import Contrastive
@@ -91,8 +90,8 @@ class CandidateLearning:
         return random_stream(self.seed, stream, index)
 
     def diagnostics(self) -> Row:
-        """Whether self-supervision is used, 1 or 0."""
-        return {"self_supervision": int(self.check.is_used)}
+        """Whether self-supervision is used, 1 or 0; it is not without candidates."""
+        return {"self_supervision": int(self.check.is_used and len(self.pool) > 0)}
 
     def tensors(self) -> dict[str, Tensor]:
         """The pool and the last check, for saving."""
@@ -130,18 +129,17 @@ def candidate_learning(
     """The learning from candidates that the argument `self_supervision` of an agent stands for."""
     if method is None:
         return None
-    is_network = representation_class.structure == "neural"
-    if isinstance(method, str):
-        validate_choice(method, "self_supervision", ("auto",))
+    if isinstance(method, str) and method == "auto":
         if not isinstance(representation_class, DefaultNetworkClass):
             return None
         return CandidateLearning.of(DEFAULT_METHOD, seed, images_only=True)
-    if not is_network:
+    valid = validate_self_supervision(method)
+    if representation_class.structure != "neural":
         raise InvalidInputError(
             "self_supervision trains networks; for a representation class of structure "
             f"{representation_class.structure!r} it must be None"
         )
-    return CandidateLearning.of(validate_self_supervision(method), seed)
+    return CandidateLearning.of(valid, seed)
 
 
 def describe_candidate_learning(learning: CandidateLearning | None) -> str:

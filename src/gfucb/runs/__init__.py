@@ -21,6 +21,7 @@ from gfucb.runs.environments import (
     LockConfig,
     RichLockConfig,
     SyntheticBanditConfig,
+    TransformedImageConfig,
 )
 from gfucb.runs.loop import play
 from gfucb.runs.plugins import load_plugins
@@ -60,6 +61,7 @@ __all__ = [
     "RichLockConfig",
     "RunConfig",
     "SyntheticBanditConfig",
+    "TransformedImageConfig",
     "compare",
     "load_plugins",
     "load_rows",
