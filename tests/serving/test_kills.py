@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.skipif(sys.platform == "win32", reason="the benchmark forks processes")
 def test_three_kills_lose_nothing(tmp_path):
     out = tmp_path / "result.json"
-    words = ["--kills", "3", "--rounds", "20", "--json", str(out)]
+    words = ["--kills", "3", "--rounds", "12", "--json", str(out)]
     found = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "kill_test.py"), *words],
         capture_output=True,
