@@ -15,7 +15,8 @@ import torch
 from benchmarks.suite.__main__ import parser as suite_parser
 
 import gfucb
-from gfucb.cli.main import DEFAULTS, main, parse
+from gfucb.cli.commands import DEFAULTS, parse
+from gfucb.cli.main import main
 from gfucb.environments import images
 from gfucb.paper import REPRODUCTIONS
 from gfucb.runs import AGENTS, ENVIRONMENTS

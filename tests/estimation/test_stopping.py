@@ -260,6 +260,10 @@ def test_progress_is_logged(caplog):
         fit(linear_data(200), start_at(network(1)), PENALTY, random_stream(0, "fit"))
     assert caplog.messages[0].startswith("fit to 200 samples: step 0 of at most ")
     assert "step 5 of" in caplog.messages[1]
+    record = caplog.records[1]
+    assert (record.num_samples, record.step) == (200, 5)
+    lowest = f"lowest {record.lowest_error:.5g} at step {record.lowest_step}"
+    assert record.message.endswith(f"held-out error {record.held_out_error:.5g}, {lowest}")
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ def learn_log(
             learner.learn(tasks[part], inputs[part], rewards[part])
             num_done += len(part)
             if len(sizes) > 1:
-                LOGGER.info("learned %d of %d samples", num_done, len(tasks))
+                fields = {"num_learned": num_done, "num_samples": len(tasks)}
+                LOGGER.info("learned %d of %d samples", *fields.values(), extra=fields)
     except BaseException:
         if num_done:
             learner.load_state(before)

@@ -1,30 +1,12 @@
-"""The command line: from the words typed to a command."""
+"""The command line: overview, version, and the errors of commands as one line."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import gfucb
-from gfucb.core.errors import GFUCBError, lookup
-
-try:
-    import tyro
-    from rich.console import Console
-
-    from gfucb.cli.command_defaults import Choices
-    from gfucb.cli.evaluate import EvaluateCommand
-    from gfucb.cli.help_texts import reflow_help
-    from gfucb.cli.log_command import LogCommand
-    from gfucb.cli.reproduce import PageCommand, ReproduceCommand
-    from gfucb.cli.runs import CompareCommand, ReportCommand, RunCommand
-    from gfucb.cli.theory import AuditCommand, TheoryCommand
-    from gfucb.cli.tools import BenchCommand, FetchCommand, PresetsCommand
-    from gfucb.runs.benchmark_results import QUICK_SIZES, BenchSizes
-except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
-    ) from error
+from gfucb.core.errors import GFUCBError
 
 OVERVIEW = """\
 gfucb: multitask bandits and episodic MDPs with a shared representation
@@ -61,38 +43,6 @@ Agents and environments of your own, registered in a Python file:
 a run that was killed, repeat the command.
 """
 
-Command = (
-    RunCommand
-    | CompareCommand
-    | ReportCommand
-    | ReproduceCommand
-    | PageCommand
-    | EvaluateCommand
-    | LogCommand
-    | TheoryCommand
-    | AuditCommand
-    | BenchCommand
-    | FetchCommand
-    | PresetsCommand
-)
-# From the words after the name of a command to its defaults.
-DEFAULTS: dict[str, Callable[[list[str]], Command]] = {
-    "run": lambda words: RunCommand(tyro.MISSING, **Choices.read(words).run_defaults()),
-    "compare": lambda words: CompareCommand(tyro.MISSING, **Choices.read(words).compare_defaults()),
-    "report": lambda words: ReportCommand(tyro.MISSING),
-    "reproduce": lambda words: ReproduceCommand(tyro.MISSING, tyro.MISSING),
-    "page": lambda words: PageCommand(),
-    "evaluate": lambda words: EvaluateCommand(tyro.MISSING),
-    "log": lambda words: LogCommand(tyro.MISSING),
-    "theory": lambda words: TheoryCommand(),
-    "audit": lambda words: AuditCommand(tyro.MISSING),
-    "bench": lambda words: BenchCommand(
-        tyro.MISSING, sizes=QUICK_SIZES if "--quick" in words else BenchSizes()
-    ),
-    "fetch-mnist": lambda words: FetchCommand(tyro.MISSING),
-    "presets": lambda words: PresetsCommand(),
-}
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the arguments name."""
@@ -104,6 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"gfucb {gfucb.__version__}")
         return
     try:
+        # Not at the top: the overview needs neither torch nor the packages of the experiments.
+        from rich.console import Console
+
+        from gfucb.cli.commands import parse
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
+        ) from error
+    try:
         parse(words)(Console())
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has closed it.
@@ -114,15 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("gfucb: stopped; repeat the command to resume", file=sys.stderr)
         raise SystemExit(130) from None
-
-
-def parse(words: list[str]) -> Command:
-    """From the words of the command line to the command with its settings."""
-    name, rest = words[0], words[1:]
-    default = lookup(DEFAULTS, name, "command")(rest)
-    if {"-h", "--help"} & set(rest):
-        reflow_help(default)
-    return tyro.cli(type(default), default=default, args=rest, prog=f"gfucb {name}")
 
 
 if __name__ == "__main__":

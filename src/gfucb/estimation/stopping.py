@@ -16,7 +16,7 @@ from gfucb.core.validation.settings import validate_count, validate_not_negative
 from gfucb.estimation.held_out import all_targets, head_errors
 from gfucb.models import MultitaskDataset
 
-logger = logging.getLogger(__name__)
+LOGGER = logging.getLogger(__name__)
 
 # A check has at most this many rows, and at least this many of each task where the task has them.
 CHECKED_ROWS, CHECKED_ROWS_OF_TASK = 8192, 64
@@ -46,7 +46,8 @@ class HeldOutStopping:
     The bound: the usual steps times log2(n) for n samples, which is about what an agent makes that
     refits whenever its data has doubled, or `passes` over the data if that is more.
 
-    Every check writes a line of the level INFO to the logger `gfucb.estimation.stopping`.
+    Every check writes a line of the level INFO to the logger `gfucb.estimation.stopping`. Its
+    numbers are also attributes of the log record.
     """
 
     share: float = 0.1
@@ -191,14 +192,18 @@ class StoppingRule:
         is_best = error < self.best_error * (1 - self.settings.smallest_gain)
         if is_best:
             self.best_error, self.best_step = error, step
-        logger.info(
+        fields = {
+            "num_samples": self.num_samples,
+            "step": step,
+            "most_steps": self.bound,
+            "held_out_error": error,
+            "lowest_error": self.best_error,
+            "lowest_step": self.best_step,
+        }
+        LOGGER.info(
             "fit to %d samples: step %d of at most %d, held-out error %.5g, lowest %.5g at step %d",
-            self.num_samples,
-            step,
-            self.bound,
-            error,
-            self.best_error,
-            self.best_step,
+            *fields.values(),
+            extra=fields,
         )
         return is_best
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
-from scipy.optimize import brentq
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
@@ -260,6 +259,9 @@ class HeadEllipsoid:
 
     def _farthest_bounded_heads(self, directions: Tensor, norm_bound: float) -> Tensor:
         """The same with the bound: the root of the distance as a function of the multiplier."""
+        # Few agents have a bound, and scipy.optimize is half of what an agent loads beside torch.
+        from scipy.optimize import brentq
+
         heads_for = self._bounded_heads(directions, norm_bound)
 
         def excess(log_multiplier: float) -> float:

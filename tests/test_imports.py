@@ -1,0 +1,103 @@
+"""What imports load: public names at first use, and heavy packages only where they are used."""
+
+import ast
+import importlib
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gfucb
+
+PACKAGE = Path(gfucb.__file__).parent
+OPTIONAL = "{'pandas', 'matplotlib', 'sklearn', 'tyro', 'rich', 'jinja2', 'narwhals', 'gymnasium'}"
+
+
+def run(code: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+def test_the_overview_and_the_version_need_no_other_package():
+    result = run(
+        "import sys\n"
+        "for name in ('torch', 'numpy', 'scipy', 'pandas', 'matplotlib', 'tyro', 'rich'):\n"
+        "    sys.modules[name] = None\n"  # an import of it fails
+        "from gfucb.cli.main import main\n"
+        "main(['--help'])\n"
+        "main(['--version'])\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("gfucb: multitask bandits")
+    assert result.stdout.endswith(f"gfucb {gfucb.__version__}\n")
+
+
+def test_a_command_without_its_packages_names_the_cure():
+    result = run(
+        "import sys\n"
+        "sys.modules['tyro'] = None\n"
+        "from gfucb.cli.main import main\n"
+        "main(['presets'])\n"
+    )
+    assert result.returncode == 1
+    assert result.stderr == "gfucb's command line needs tyro: pip install 'gfucb[experiments]'\n"
+
+
+@pytest.mark.slow
+def test_an_agent_loads_only_what_it_uses():
+    result = run(
+        "import sys, gfucb\n"
+        f"optional = {OPTIONAL} | {{'sqlite3', 'scipy.optimize', 'scipy.stats'}}\n"
+        "agent = gfucb.GFUCB(2, seed=0)\n"
+        "gfucb.EpisodicGFUCB, gfucb.tables.Schema, gfucb.save\n"
+        "print(sorted(optional & set(sys.modules)))\n"
+        "gfucb.Agent\n"
+        "print(sorted(optional & set(sys.modules)))\n"
+    )
+    assert result.stdout == "[]\n['sqlite3']\n", result.stderr
+
+
+def typed_names() -> tuple[dict[str, str], set[str]]:
+    """What `gfucb/__init__.py` tells type checkers: names with their modules, and subpackages."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    names = {a.name: node.module for node in imports if not node.level for a in node.names}
+    return names, {a.name for node in imports if node.level for a in node.names}
+
+
+def test_the_names_are_loaded_from_where_type_checkers_find_them():
+    names, subpackages = typed_names()
+    assert names == gfucb._MODULE_OF
+    assert subpackages == gfucb._SUBPACKAGES
+    assert set(names) == set(gfucb.__all__)
+    for name, module in names.items():
+        assert getattr(gfucb, name) is getattr(importlib.import_module(module), name)
+
+
+def test_subpackages_need_no_import_of_their_own():
+    for name in gfucb._SUBPACKAGES:
+        assert getattr(gfucb, name) is importlib.import_module(f"gfucb.{name}")
+    assert {*gfucb.__all__, *gfucb._SUBPACKAGES, "__version__"} <= set(dir(gfucb))
+
+
+@pytest.mark.parametrize("name", ["no_such_name", "GFUCBs", "__wrapped__", ""])
+def test_an_unknown_name_is_an_attribute_error(name):
+    with pytest.raises(AttributeError, match=f"module 'gfucb' has no attribute '{name}'"):
+        getattr(gfucb, name)
+    assert not hasattr(gfucb, name)
+
+
+def test_comparing_without_pandas_names_the_cure(monkeypatch):
+    monkeypatch.delitem(vars(gfucb), "compare", raising=False)
+    monkeypatch.delitem(sys.modules, "gfucb.runs.api", raising=False)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs pandas: pip install 'gfucb\[exp"):
+        _ = gfucb.compare
+
+
+def test_the_library_leaves_logging_to_the_program():
+    logger = logging.getLogger("gfucb")
+    assert any(isinstance(handler, logging.NullHandler) for handler in logger.handlers)
+    assert logger.level == logging.NOTSET and logger.propagate
