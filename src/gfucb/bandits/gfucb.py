@@ -12,6 +12,7 @@ from gfucb.bandits.bandit_settings import describe_agent, validate_penalty, vali
 from gfucb.bandits.candidate_learning import candidate_diagnostics, candidate_learning
 from gfucb.bandits.decision_diagnostics import selection_diagnostics
 from gfucb.bandits.default_learner import DefaultLearner
+from gfucb.bandits.explained_agent import ExplainedAgent
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.log_learning import learn_log
 from gfucb.core.action_sets import ActionSets
@@ -28,7 +29,6 @@ from gfucb.core.records import Decision, Prediction, Row, Selection
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     gradients_allowed,
-    validate_action_sets,
     validate_catalogue,
     validate_feedback,
     validate_samples,
@@ -50,7 +50,7 @@ from gfucb.models import ConfidenceSet, as_representation_class
 from gfucb.models.head_posterior import HeadPosterior, PosteriorSet
 
 
-class GFUCB:
+class GFUCB(ExplainedAgent):
     """Many related bandits, one learned representation, optimism in the face of uncertainty.
 
     >>> import torch, gfucb
@@ -172,13 +172,7 @@ class GFUCB:
         A decision changes nothing that was learned: the same call returns the same decision until
         the next reward.
         """
-        action_sets = validate_action_sets(  # line 3: contexts and action sets
-            candidates,
-            tasks,
-            available,
-            num_tasks=self.num_tasks,
-            device=self.device,
-        )
+        action_sets = self._validated(candidates, tasks, available)  # line 3: contexts, action sets
         confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
         action_sets = action_sets.caching(confidence_set.center.representation)
         selector = self._selector_for(confidence_set)

@@ -52,6 +52,11 @@ class LearnerBase(ABC):
         return self._data
 
     @property
+    def samples_at_fit(self) -> int:
+        """How many samples the last fit had, that of the schedule."""
+        return self._samples_at_fit
+
+    @property
     def is_fit_due(self) -> bool:
         """Whether `learn` would have refitted after the last reward, if it had not deferred it."""
         size = self.num_samples

@@ -16,11 +16,12 @@ from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import RowStatus
 from gfucb.core.offered_candidates import is_repeated
 from gfucb.core.records import Row
-from gfucb.core.validation.arrays import ArrayLike, to_candidates, validate_rewards
+from gfucb.core.validation.arrays import ArrayLike, validate_rewards
 from gfucb.core.validation.bandits import validate_samples
 from gfucb.core.validation.settings import validate_choice, validate_flag
-from gfucb.serving.catalogues import Catalogue
+from gfucb.serving.catalogues import Catalogue, offered_rows
 from gfucb.serving.decision_records import logged_decision, named_decision
+from gfucb.serving.explained_decisions import ExplainedDecisions
 from gfucb.serving.log_replay import LEARN
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.names import Name, name_list
@@ -34,7 +35,7 @@ from gfucb.tables import Schema
 from gfucb.tables.frames import TableLike
 
 
-class Agent:
+class Agent(ExplainedDecisions):
     """A `GFUCB` agent with named tasks, ids for decisions and rewards, and a log of all of it.
 
     >>> import torch, gfucb
@@ -180,12 +181,7 @@ class Agent:
             tasks: the name of the task of each row; by default all active tasks, in order.
             available: which actions exist, [row, action] of booleans; by default all.
         """
-        given = to_candidates(candidates)
-        if given.ndim < 2 or 0 in given.shape:
-            raise InvalidInputError(
-                "candidates must have the shape [row, action, *input] with no axis empty, "
-                f"got {list(given.shape)}"
-            )
+        given = offered_rows(candidates)
         with self._runtime.call() as roster:
             self._runtime.expire_some()
             texts = roster.encode_tasks(tasks, len(given))

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.validation.arrays import to_inputs
+from gfucb.core.validation.arrays import to_candidates, to_inputs
 from gfucb.serving.names import encode_name
 
 
@@ -34,6 +34,17 @@ class Catalogue:
         if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
             return cls(None, _names(value))
         return cls(to_inputs(value, "catalogue"), None)
+
+
+def offered_rows(candidates: Any) -> Tensor:
+    """Candidates [row, action, *input] with at least one row and one action."""
+    given = to_candidates(candidates)
+    if given.ndim < 2 or 0 in given.shape:
+        raise InvalidInputError(
+            "candidates must have the shape [row, action, *input] with no axis empty, "
+            f"got {list(given.shape)}"
+        )
+    return given
 
 
 def _names(names: Any) -> tuple[str, ...]:

@@ -27,8 +27,7 @@ def rows_of(what: Any, log: DecisionStore, roster: Roster) -> list[LogRow]:
             ids = list(what)
         except TypeError:
             raise InvalidInputError(
-                "rewards refer to a decision of this agent, an id or a list of ids, got "
-                f"{type(what).__name__}"
+                f"pass a decision of this agent, an id or a list of ids, got {type(what).__name__}"
             ) from None
     return [row for text in ids for row in _rows_of_id(RowId.of(text), log, roster)]
 

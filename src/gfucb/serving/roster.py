@@ -56,6 +56,14 @@ class Roster:
         """The event with which the session of a token began; None for a token of another agent."""
         return self._tokens.get(token)
 
+    def token_of(self, session: int) -> str:
+        """The token of the session that began with this event."""
+        return next(token for token, event in self._tokens.items() if event == session)
+
+    def names(self) -> list[Name]:
+        """The names of all tasks, active or retired, by number."""
+        return [decode_name(text) for text in self._tasks.texts()]
+
     def encode_tasks(self, names: Any, num_rows: int | None) -> list[str]:
         """The encoded name of the task of each row; by default all active tasks, in order.
 
