@@ -12,7 +12,7 @@ from gfucb.estimation.head_covariance import covariance_factor
 from gfucb.estimation.pooled_fit import fit_pooled
 from gfucb.estimation.table_search import FEWEST_SEARCH_SAMPLES, TableSamples, search_scales
 from gfucb.models.copy_on_write import CopyOnWriteRows
-from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
+from gfucb.models.head_posterior import UNTRIED_RATE, HeadPosterior, PosteriorFit
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 
 # Exploration: linear effects as large as this share of the reward range are considered possible,
@@ -24,6 +24,9 @@ EXPLORED_SHARE, EXPLORED_SAMPLES = 0.25, 1000
 RADIUS_WITHOUT_CONTEXT = 3.0
 # The range of rewards, in standard deviations, if it is not known.
 UNKNOWN_RANGE = 4.0
+# Without a known range a reward far from all others may still be possible, so actions must be
+# tried more often: at least this times log(number of samples), see `HeadPosterior`.
+UNKNOWN_RANGE_RATE = 4.0
 
 
 def fit_table(
@@ -76,12 +79,12 @@ def fit_table(
         factor = covariance_factor(sums, deviations, scales.mean_ratio, known)
     posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor)
     function = None if pooled is None else pooled.function
-    heads = _head_posterior(posterior, samples, width)
+    heads = _head_posterior(posterior, samples, width, is_range_known=reward_range is not None)
     return PosteriorFit(TableFeatures(columns, scales, factor, function), heads, offset)
 
 
 def _head_posterior(
-    found: TwoLevelPosterior, samples: TableSamples, reward_range: float
+    found: TwoLevelPosterior, samples: TableSamples, reward_range: float, *, is_range_known: bool
 ) -> HeadPosterior:
     """The posterior with the uncertainty of effects that the model has not seen."""
     num_samples = len(samples.targets)
@@ -97,6 +100,7 @@ def _head_posterior(
         found.noise,
         ratio * found.noise,
         samples.tries(),
+        UNTRIED_RATE if is_range_known else UNKNOWN_RANGE_RATE,
     )
 
 

@@ -21,6 +21,8 @@ from gfucb.models.multihead import MultiheadFunction
 # exploration variance times UNTRIED_FACTOR: a standard deviation of several reward ranges.
 UNTRIED_RATE = 0.5
 UNTRIED_FACTOR = 256.0
+# With another rate, all such tries together are at most this share of the samples.
+LARGEST_UNTRIED_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,7 @@ class HeadPosterior:
         squared_radius: the default radius of confidence sets, in units of squared rewards.
         tries: the number of samples of each action in all tasks, at the linear feature that is its
             constant; infinite at all other linear features, [linear feature].
+        untried_rate: how often actions must be tried, see `untried_variances`.
         known_heads: the posterior means, if they are known; read them as `heads`.
     """
 
@@ -60,6 +63,7 @@ class HeadPosterior:
     noise: float
     squared_radius: float
     tries: Tensor
+    untried_rate: float = UNTRIED_RATE
     known_heads: Tensor | None = None
 
     @classmethod
@@ -110,11 +114,14 @@ class HeadPosterior:
         """Additional variances of actions that were tried too rarely, [linear feature].
 
         An action is tried at least about log(number of samples) / 2 times, whatever its first
-        rewards were. Otherwise one bad first reward could exclude it for good.
+        rewards were. Otherwise one bad first reward could exclude it for good. With a larger
+        `untried_rate` it is tried more often, but all such tries are a bounded share.
         """
         counted = self.tries[self.tries.isfinite()]
-        fewest = UNTRIED_RATE * math.log1p(float(counted.sum()))
-        is_untried = self.tries < fewest
+        total = float(counted.sum())
+        wanted = self.untried_rate * math.log1p(total)
+        affordable = LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
+        is_untried = self.tries < min(wanted, max(UNTRIED_RATE * math.log1p(total), affordable))
         return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
 
     def with_tasks(self, count: int) -> HeadPosterior:

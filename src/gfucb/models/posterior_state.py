@@ -20,7 +20,13 @@ ASYMMETRY = 1e-9
 def posterior_state(fit: PosteriorFit) -> dict[str, Tensor]:
     """The posterior and the offset; all names begin with `posterior.`."""
     posterior = fit.posterior
-    numbers = [fit.offset, posterior.exploration_scale, posterior.noise, posterior.squared_radius]
+    numbers = (
+        fit.offset,
+        posterior.exploration_scale,
+        posterior.noise,
+        posterior.squared_radius,
+        posterior.untried_rate,
+    )
     return {
         "posterior.numbers": torch.tensor(numbers, dtype=torch.float64),
         "posterior.covariances": posterior.covariances.whole,
@@ -37,13 +43,13 @@ def restored_posterior(
     state: Mapping[str, Tensor], num_tasks: int, device: torch.device
 ) -> tuple[float, HeadPosterior]:
     """The offset and the posterior of a state, checked."""
-    offset, exploration_scale, noise, squared_radius = checked_floats(
-        state, "posterior.numbers", (4,)
+    offset, exploration_scale, noise, squared_radius, untried_rate = checked_floats(
+        state, "posterior.numbers", (5,)
     ).tolist()
-    if not (noise > 0 and exploration_scale >= 0 and squared_radius >= 0):
+    if not (noise > 0 and exploration_scale >= 0 and squared_radius >= 0 and untried_rate >= 0):
         raise InvalidInputError(
             "'posterior.numbers' of the state: the noise must be positive, "
-            "and no scale or radius negative"
+            "and no scale, radius or rate negative"
         )
     size = checked_floats(state, "posterior.mean", (None,)).shape[0]
     linear = checked_floats(state, "posterior.exploration", (num_tasks, None, None)).shape[1]
@@ -80,6 +86,7 @@ def restored_posterior(
         noise,
         squared_radius,
         tries.to(device, copy=True),
+        untried_rate,
         found["heads"],
     )
 
