@@ -16,7 +16,7 @@ PROGRAMS = [
     *sorted((ROOT / "examples").rglob("*.py")),
     *sorted((ROOT / "scripts").rglob("*.py")),
 ]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 LONGEST_FILE = 350
 LONGEST_FUNCTION = 60

@@ -24,7 +24,7 @@ from gfucb.runs.text_files import read_csv
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gfucb"
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMES = {path: path.relative_to(ROOT).as_posix() for path in DOCUMENTS}
 SLOW_CODE = {
     "docs/explanation/cost.md",
