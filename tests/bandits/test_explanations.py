@@ -194,9 +194,13 @@ def test_selectors_that_vary_the_weights_report_the_share_of_the_representation(
     played(agent, 4)
     decision = agent.decide(offered(50))
     widths = agent.last_selection.representation_widths
-    share = agent.predict(offered(50)).shared_share[torch.arange(TASKS), decision.actions]
+    found = agent.predict(offered(50))
+    share, mean = found.shared_share[torch.arange(TASKS), decision.actions], found.mean
     torch.testing.assert_close(share, widths / decision.prediction.variance)
     assert (share > 0).all()
+    with torch.inference_mode():  # as in serving code
+        assert torch.equal(agent.predict(offered(50)).mean, mean)
+        assert len(agent.explain(decision, offered(50))) == TASKS
 
 
 def test_nothing_is_known_before_the_first_reward():

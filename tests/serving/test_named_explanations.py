@@ -6,6 +6,7 @@ from serving_cases import assert_same, candidates, play, state_of
 
 from gfucb import Agent, InvalidInputError
 from gfucb.core.errors import DecisionLogError
+from gfucb.tables import Schema
 
 NAMES = ["oslo", ("north", 7)]
 
@@ -22,7 +23,10 @@ def test_explanations_have_names_and_ids_and_change_nothing(agent):
     state, event, number = state_of(agent), agent.log.last_event(), agent.log.last_decision()
     explanation = agent.explain(decision)
     assert explanation.ids == decision.ids and explanation.predictions.tasks == tuple(NAMES)
-    assert {found["task"] for found in explanation.sample_rows()} == set(NAMES)
+    samples = explanation.sample_rows()
+    assert {found["task"] for found in samples} == set(NAMES)
+    data = agent.model.learner.chosen.data
+    assert all(found["input"] == data.inputs[found["sample"]].tolist() for found in samples)
     chosen = [row for row in explanation.rows() if row["is_chosen"]]
     assert [row["action"] for row in chosen] == decision.actions.tolist()
     means = torch.tensor([row["mean"] for row in chosen], dtype=torch.float64)
@@ -52,9 +56,27 @@ def test_items_have_names_also_new_ones():
     agent.observe(decision, [1.0])
     found = agent.predict_from(["milk", "juice"], tasks=["rome"])
     assert [row["action_name"] for row in found.rows()] == ["milk", "juice"]
-    explained = agent.explain(decision.id).rows()
-    assert [row["action_name"] for row in explained] == ["tea", "milk"]
+    explanation = agent.explain(decision.id)
+    assert [row["action_name"] for row in explanation.rows()] == ["tea", "milk"]
+    assert {row["input"] for row in explanation.sample_rows()} == set(decision.action_names)
     assert agent.tasks == ("oslo",)
+
+
+def test_rows_of_tables_are_predicted():
+    table = {
+        "store": ["oslo", "rome"],
+        "promotion": ["tea", "milk"],
+        "sold": [1.0, 2.0],
+        "x": [0, 1],
+    }
+    schema = Schema.of(table, task="store", action="promotion", reward="sold")
+    agent = Agent(seed=0)
+    agent.learn_table(table, schema)
+    found = agent.predict_table(table, schema)
+    assert found.tasks == ("oslo", "rome") and found.action_names == ("milk", "tea")
+    decision = agent.decide_table(table, schema)
+    means = found.mean[torch.arange(2), decision.actions]
+    torch.testing.assert_close(means, decision.prediction.mean)
 
 
 def test_a_new_task_is_predicted_as_decide_would_add_it(agent):

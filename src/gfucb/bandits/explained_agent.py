@@ -49,6 +49,7 @@ class ExplainedAgent(ABC):
     def _selector_for(self, confidence_set: ConfidenceSet) -> ActionSelector:
         """The selector that would make it."""
 
+    @gradients_allowed()
     def predict(
         self,
         candidates: ArrayLike,
@@ -68,6 +69,7 @@ class ExplainedAgent(ABC):
         candidates = validate_catalogue(catalogue, tasks, num_tasks=self.num_tasks)
         return self.predict(candidates, tasks, available)
 
+    @gradients_allowed()
     def explain(
         self,
         decision: Decision,

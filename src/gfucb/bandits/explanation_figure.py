@@ -60,8 +60,8 @@ def _draw_intervals(axes: Any, actions: Sequence[dict[str, Any]]) -> None:
 
 
 def _draw_samples(axes: Any, samples: Sequence[dict[str, Any]]) -> None:
-    axes.set_title("past rewards (task: reward), orange: of other tasks", fontsize="small")
-    axes.set_xlabel("weight in the mean of the chosen action")
+    axes.set_title("task: past reward (orange: other tasks)", fontsize="small", loc="right")
+    axes.set_xlabel("weight for the chosen action")
     if not samples:
         axes.text(0.5, 0.5, "no samples", ha="center", va="center", transform=axes.transAxes)
         axes.set_yticks([])

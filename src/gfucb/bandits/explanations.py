@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,17 +68,17 @@ class Explanation:
     def named(
         self,
         rows: Sequence[Any],
-        all_tasks: Sequence[Any],
         actions: tuple[Any, ...] | None,
         ids: tuple[str, ...],
+        name: Callable[[Influence], Influence],
     ) -> Explanation:
-        """The same with the names of the tasks of rows, of all tasks, of actions, and ids."""
+        """The same with names of the tasks of rows, names of actions, and ids.
+
+        `name` replaces numbers by names in an influence.
+        """
         predictions = replace(self.predictions, tasks=tuple(rows), action_names=actions)
         influences = tuple(
-            tuple(
-                tuple(found._replace(task=all_tasks[found.task]) for found in of_action)
-                for of_action in of_row
-            )
+            tuple(tuple(name(found) for found in of_action) for of_action in of_row)
             for of_row in self.influences
         )
         return replace(self, predictions=predictions, influences=influences, ids=ids)

@@ -15,6 +15,8 @@ from gfucb.models import ConfidenceSet
 from gfucb.models.head_posterior import PosteriorSet
 from gfucb.models.reward_weights import PosteriorWeights, RewardWeights, RidgeWeights
 
+# The numbers of larger inputs, such as images, are not listed.
+LARGEST_INPUT = 50
 # At most this many weights of samples are computed at once.
 MOST_WEIGHTS = 20_000_000
 
@@ -26,6 +28,8 @@ class Influence(NamedTuple):
         sample: its position in the data of the agent, from 0.
         task: the number or the name of its task.
         is_own: whether that is the task of the explained row.
+        input: the numbers of the input, or the name of the item; None for more than
+            `LARGEST_INPUT` numbers.
         reward: as it was learned: an outlier is clipped.
         weight: the change of the mean for a change of the reward by 1, with features, prior scales
             and offset as they are.
@@ -35,6 +39,7 @@ class Influence(NamedTuple):
     sample: int
     task: Any
     is_own: bool
+    input: Any
     reward: float
     weight: float
     contribution: float
@@ -47,12 +52,14 @@ class SampleInfluences:
     Attributes:
         weights: None if there are no samples, or heads are not linear in the rewards.
         tasks: of all samples, [sample].
+        inputs: of all samples, [sample, *input].
         rewards: as they were learned, [sample].
         offset: of the fit.
     """
 
     weights: RewardWeights | None
     tasks: Tensor
+    inputs: Tensor
     rewards: Tensor
     offset: float
 
@@ -72,7 +79,8 @@ class SampleInfluences:
                 )
             elif confidence_set.head_norm_bound is None:
                 weights = RidgeWeights(confidence_set, features)
-        return cls(weights, data.tasks, learner.scale.clip(data.targets), center.offset)
+        rewards = learner.scale.clip(data.targets)
+        return cls(weights, data.tasks, data.inputs, rewards, center.offset)
 
     def of_row(
         self, features: Tensor, task: int, num_samples: int
@@ -98,9 +106,21 @@ class SampleInfluences:
         for mask in (is_own, ~is_own):
             positions = (mask & (weights != 0)).nonzero().squeeze(1)
             order = weights[positions].abs().argsort(descending=True, stable=True)[:num_samples]
-            for sample in positions[order].tolist():
-                weight, reward = float(weights[sample]), float(self.rewards[sample])
-                part = weight * (reward - self.offset)
-                number = int(self.tasks[sample])
-                found.append(Influence(sample, number, number == task, reward, weight, part))
+            found += [
+                self._influence(n, float(weights[n]), task) for n in positions[order].tolist()
+            ]
         return tuple(found)
+
+    def _influence(self, sample: int, weight: float, task: int) -> Influence:
+        """The influence of a sample on a prediction for a task."""
+        number, given = int(self.tasks[sample]), self.inputs[sample]
+        reward = float(self.rewards[sample])
+        return Influence(
+            sample,
+            number,
+            number == task,
+            given.tolist() if given.numel() <= LARGEST_INPUT else None,
+            reward,
+            weight,
+            weight * (reward - self.offset),
+        )

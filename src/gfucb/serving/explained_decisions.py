@@ -13,12 +13,13 @@ from gfucb.bandits import GFUCB
 from gfucb.bandits.action_predictions import ActionPredictions
 from gfucb.bandits.explained_agent import NUM_SAMPLES
 from gfucb.bandits.explanations import Explanation
+from gfucb.bandits.influences import Influence
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LoggedDecision
 from gfucb.core.offered_candidates import is_repeated
 from gfucb.core.validation.arrays import ArrayLike
-from gfucb.core.validation.bandits import validate_action_sets
+from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
 from gfucb.core.validation.settings import validate_count
 from gfucb.serving.catalogues import Catalogue, offered_rows
 from gfucb.serving.named_decision import NamedDecision
@@ -26,6 +27,9 @@ from gfucb.serving.names import Name, decode_name
 from gfucb.serving.rewards import rows_of
 from gfucb.serving.row_ids import RowId
 from gfucb.serving.runtime import Runtime
+from gfucb.serving.table_names import common_names, require_schema, task_names
+from gfucb.tables import Schema
+from gfucb.tables.frames import TableLike
 
 
 class ExplainedDecisions:
@@ -59,6 +63,15 @@ class ExplainedDecisions:
     ) -> ActionPredictions:
         """The same for one catalogue that all rows share, see `decide_from`."""
         return self._predict(Catalogue.of(catalogue), True, tasks, None, available)
+
+    def predict_table(
+        self, table: TableLike, schema: Schema, available: Any = None
+    ) -> ActionPredictions:
+        """The same for every row of a table, see `decide_table`."""
+        offers = require_schema(schema).offers(table, available)
+        tasks = task_names(schema, offers.tasks)
+        offered = Catalogue(offers.candidates, common_names(offers))
+        return self._predict(offered, False, tasks, len(offers), offers.available)
 
     def _predict(
         self,
@@ -110,19 +123,33 @@ class ExplainedDecisions:
                 )
             logged = self.log.decision(numbers.pop())
             assert logged is not None  # `rows_of` has found it
-            token, names = roster.token_of(logged.session), roster.names()
+            token = roster.token_of(logged.session)
+            tasks, items = roster.task_names(), roster.item_names()
             model = self._runtime.model.agent.snapshot()
-        return _explained(model, logged, [row for _, row in log_rows], num_samples, token, names)
+
+        def named(found: Influence) -> Influence:
+            number = found.input
+            is_item = isinstance(number, int) and 0 <= number < len(items)
+            given = items[number] if is_item else number
+            return found._replace(task=tasks[found.task], input=given)
+
+        rows = [row for _, row in log_rows]
+        names = None
+        if logged.action_names is not None:
+            names = tuple(decode_name(name) for name in logged.action_names)
+        return _explained(model, logged, rows, num_samples).named(
+            [tasks[logged.rows[row].task] for row in rows],
+            names,
+            tuple(str(RowId(token, logged.number, row)) for row in rows),
+            named,
+        )
 
 
+@gradients_allowed()
 def _explained(
-    model: GFUCB,
-    logged: LoggedDecision,
-    rows: list[int],
-    num_samples: int,
-    token: str,
-    names: list[Name],
+    model: GFUCB, logged: LoggedDecision, rows: list[int], num_samples: int
 ) -> Explanation:
+    """The explanation of some rows of a decision, with numbers for names."""
     sets = validate_action_sets(
         logged.candidates,
         torch.tensor([row.task for row in logged.rows]),
@@ -131,13 +158,8 @@ def _explained(
         device=model.device,
     )
     actions = torch.tensor([row.action for row in logged.rows])
-    found = model.explain_sets(sets, actions, num_samples, rows)
     means = [logged.rows[row].mean for row in rows]
     known = [math.nan if mean is None else mean for mean in means]
-    actions_named = logged.action_names
-    return found.with_means(torch.tensor(known, dtype=torch.float64)).named(
-        [names[logged.rows[row].task] for row in rows],
-        names,
-        None if actions_named is None else tuple(decode_name(name) for name in actions_named),
-        tuple(str(RowId(token, logged.number, row)) for row in rows),
+    return model.explain_sets(sets, actions, num_samples, rows).with_means(
+        torch.tensor(known, dtype=torch.float64)
     )

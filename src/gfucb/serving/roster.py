@@ -60,9 +60,13 @@ class Roster:
         """The token of the session that began with this event."""
         return next(token for token, event in self._tokens.items() if event == session)
 
-    def names(self) -> list[Name]:
+    def task_names(self) -> list[Name]:
         """The names of all tasks, active or retired, by number."""
         return [decode_name(text) for text in self._tasks.texts()]
+
+    def item_names(self) -> list[Name]:
+        """The names of all items without inputs, by number."""
+        return [decode_name(text) for text in self._items.texts()]
 
     def encode_tasks(self, names: Any, num_rows: int | None) -> list[str]:
         """The encoded name of the task of each row; by default all active tasks, in order.
