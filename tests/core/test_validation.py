@@ -104,6 +104,14 @@ def test_wrong_action_sets_are_refused(arguments, message):
     assert_refused(agent, lambda: agent.decide(**given), message)
 
 
+def test_booleans_are_rewards_of_one_and_zero():
+    agents = [GFUCB(3, value_range=(0, 1)) for _ in range(2)]
+    for agent, rewards in zip(agents, ([True, False, True], [1.0, 0.0, 1.0]), strict=True):
+        agent.observe(agent.decide(candidates(1)), rewards)
+    one, other = (agent.state() for agent in agents)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
 @pytest.mark.parametrize(
     ("rewards", "message"),
     [
@@ -114,7 +122,7 @@ def test_wrong_action_sets_are_refused(arguments, message):
         ([0.1, 0.2], r"3 rows.*\[2\].*decision\[rows\]"),
         (0.5, "3 rows"),
         (torch.rand(3, 1), r"got \[3, 1\]"),
-        (torch.tensor([True, False, True]), "real numbers"),
+        (torch.ones(3, dtype=torch.complex64), "real numbers"),
         (torch.rand(3).to_sparse(), "to_dense"),
         (["a", "b", "c"], "numbers"),
         (None, "numbers"),

@@ -107,9 +107,9 @@ def require_in_range(inputs: Tensor, name: str, largest: float = LARGEST_INPUT) 
 def validate_rewards(
     rewards: Any, expected: int, what: str = "the decision has", *, rows: str = "rows"
 ) -> Tensor:
-    """Rewards [row] as finite float64 of at most `LARGEST_REWARD` in magnitude."""
+    """Rewards [row] as finite float64 of at most `LARGEST_REWARD` in magnitude; True is 1.0."""
     given = to_tensor(rewards, "rewards")
-    if given.is_complex() or given.dtype == torch.bool:
+    if given.is_complex():
         raise InvalidInputError(f"rewards must be real numbers, got {given.dtype}")
     if given.ndim == 0 and expected == 1:
         given = given.reshape(1)
