@@ -89,13 +89,13 @@ def _converted_entry(entry: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def convert_benchmark(content: dict[str, Any]) -> dict[str, Any]:
-    """The results of a benchmark."""
+def convert_benchmark(content: Any) -> Any:
+    """The results of a benchmark, a dict or a list."""
 
     def label(text: str) -> str:
         return WHOLE_LABELS.get(text, _replaced(text, LABELS))
 
-    return dict(_renamed(content, BENCHMARK_KEYS, label))
+    return _renamed(content, BENCHMARK_KEYS, label)
 
 
 def _replaced(text: str, changes: dict[str, str]) -> str:

@@ -239,6 +239,7 @@ def test_an_environment_object_is_the_same_for_all_seeds(tmp_path):
     assert (by_seed[0] == by_seed[1]).all()
     result.save(tmp_path / "saved")
     assert {path.name for path in (tmp_path / "saved").iterdir()} == {
+        "provenance.json",
         "rows.csv",
         "summary.csv",
         "regret.png",

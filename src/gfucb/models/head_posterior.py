@@ -19,9 +19,8 @@ from gfucb.models.multihead import MultiheadFunction
 
 # An action that was tried fewer than UNTRIED_RATE * log(1 + number of samples) times has the
 # exploration variance times UNTRIED_FACTOR: a standard deviation of several reward ranges.
-UNTRIED_RATE = 0.5
-UNTRIED_FACTOR = 256.0
-# With another rate, all such tries together are at most this share of the samples.
+UNTRIED_RATE, UNTRIED_FACTOR = 0.5, 256.0
+# With a larger rate, all such tries together are at most this share of the samples.
 LARGEST_UNTRIED_SHARE = 0.25
 
 
@@ -113,15 +112,14 @@ class HeadPosterior:
     def untried_variances(self) -> Tensor:
         """Additional variances of actions that were tried too rarely, [linear feature].
 
-        An action is tried at least about log(number of samples) / 2 times, whatever its first
-        rewards were. Otherwise one bad first reward could exclude it for good. With a larger
-        `untried_rate` it is tried more often, but all such tries are a bounded share.
+        An action is tried at least about log(number of samples) / 2 times: one bad first reward
+        would exclude it for good. With a larger `untried_rate` it is tried more often.
         """
         counted = self.tries[self.tries.isfinite()]
         total = float(counted.sum())
-        wanted = self.untried_rate * math.log1p(total)
-        affordable = LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
-        is_untried = self.tries < min(wanted, max(UNTRIED_RATE * math.log1p(total), affordable))
+        most = LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
+        fewest = max(UNTRIED_RATE * math.log1p(total), most)
+        is_untried = self.tries < min(self.untried_rate * math.log1p(total), fewest)
         return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
 
     def with_tasks(self, count: int) -> HeadPosterior:
