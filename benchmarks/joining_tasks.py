@@ -23,6 +23,8 @@ from benchmarks.suite.problems.tables import School
 from gfucb import GFUCB
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.environments import ImageBandit, load_digits
+from gfucb.runs.provenance import current_provenance
+from gfucb.runs.text_files import write_json
 
 JOINED = (1, 10, 100)
 
@@ -121,8 +123,9 @@ def main() -> None:
             )
             print(json.dumps(table[-1]))
     if choices.json is not None:
-        content = {"table": table, "runs": [asdict(result) for result in results]}
-        choices.json.write_text(json.dumps(content, indent=2) + "\n")
+        runs = [asdict(result) for result in results]
+        content = {"table": table, "runs": runs, "provenance": current_provenance()}
+        write_json(choices.json, content)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ from gfucb import Agent, DecisionLog
 from gfucb.core.checkpoint import read_state, write_state
 from gfucb.core.log_records import RowStatus
 from gfucb.core.random import random_stream
+from gfucb.runs.provenance import current_provenance
+from gfucb.runs.text_files import write_json
 from gfucb.serving.row_ids import RowId
 
 ACTIONS, COLUMNS = 4, 3
@@ -276,10 +278,10 @@ def main() -> None:
             measure(Path(directory), choices.kills, rounds, refit, choices.seed)
             for refit in choices.refit
         ]
-    text = json.dumps(results, indent=2)
-    print(text)
+    content = {"runs": results, "provenance": current_provenance()}
+    print(json.dumps(content, indent=2))
     if choices.json is not None:
-        choices.json.write_text(text + "\n")
+        write_json(choices.json, content)
     if any(r["violations"] or not r["same_state"] or r["kills"] < choices.kills for r in results):
         raise SystemExit("the test has failed, or the run was too short for all kills")
 

@@ -27,6 +27,8 @@ from torch import Tensor
 
 from gfucb import Agent
 from gfucb.core.random import random_stream
+from gfucb.runs.provenance import current_provenance
+from gfucb.runs.text_files import write_json
 
 TASKS, ACTIONS, FEATURES, TRUE_FEATURES, NOISE = 500, 5, 20, 3, 0.1
 GOAL_MS, GOAL_REGRET = 50.0, 1.05
@@ -144,8 +146,8 @@ def main() -> None:
     result = summary(runs)
     print(json.dumps(result, indent=2))
     if choices.json is not None:
-        content = result | {"runs": [asdict(r) for r in runs]}
-        choices.json.write_text(json.dumps(content, indent=2) + "\n")
+        runs_made = [asdict(r) for r in runs]
+        write_json(choices.json, result | {"runs": runs_made, "provenance": current_provenance()})
 
 
 def stored_rows(path: Path | None) -> list[dict[str, Any]]:
