@@ -22,5 +22,5 @@ def test_three_kills_lose_nothing(tmp_path):
         timeout=120,
     )
     assert found.returncode == 0, found.stdout + found.stderr
-    for result in json.loads(out.read_text()):
+    for result in json.loads(out.read_text())["runs"]:
         assert result["kills"] == 3 and result["violations"] == [] and result["same_state"]
