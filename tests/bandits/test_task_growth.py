@@ -18,7 +18,7 @@ from gfucb import GFUCB, InvalidInputError, LinearClass
 from gfucb.exploration import Linearised
 from gfucb.models import NeuralClass
 
-pytestmark = pytest.mark.usefixtures("few_frequencies")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_frequencies")]
 OFFERS = {"actions": numbers_of_actions, "arms": context_and_arm, "items": items}
 
 

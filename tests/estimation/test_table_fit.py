@@ -15,6 +15,8 @@ from gfucb.models.head_posterior import PosteriorFit
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 from gfucb.models.table_layout import TableLayout
 
+pytestmark = pytest.mark.slow
+
 SAMPLES, COLUMNS, TESTS = 120, 4, 500
 ONE_TASK = torch.zeros(SAMPLES, dtype=torch.int64)
 # Of six tasks the last has no samples.

@@ -2,11 +2,14 @@
 
 import math
 
+import pytest
 import torch
 
 import gfucb
 from gfucb.estimation.table_fit import UNKNOWN_RANGE_RATE
 from gfucb.models.head_posterior import LARGEST_UNTRIED_SHARE, UNTRIED_RATE
+
+pytestmark = pytest.mark.slow
 
 
 def play(rewards_of, num_rounds: int, value_range=(-35.0, 5.0)) -> list[int]:

@@ -15,6 +15,8 @@ from gfucb.paper.results_directory import ResultsDirectory
 from gfucb.runs.jobs import run_job
 from gfucb.runs.store import read_provenance, saved_rows
 
+pytestmark = pytest.mark.slow
+
 QUICK = Options(quick=True)
 
 

@@ -23,6 +23,8 @@ from gfucb.runs import (
 from gfucb.runs.environments import LockConfig
 from gfucb.runs.registry import ACTION_SELECTORS, FITS
 
+pytestmark = pytest.mark.slow
+
 SMALL = BanditAgentConfig(fit_steps=2, epochs=2, tuning_iterations=2)
 # The others need files that are not part of the package.
 WITHOUT_FILES = [name for name, entry in ENVIRONMENTS.items() if not entry.uses_data_dir]
