@@ -214,7 +214,9 @@ def _batched_regrets(
         for group in range(num_groups)
     ]
     make = BATCHED[curve.agent]
-    known = {"value_range": (0.0, 1.0), "device": options.device}
+    # The committed rows were made without self-supervision.
+    known: dict[str, Any] = {"value_range": (0.0, 1.0), "self_supervision": None}
+    known["device"] = options.device
     agents = [make(curve.group_size, seed=seed, **known) for seed in agent_seeds]
     explorers = [
         EpsilonGreedy(agent, epsilon=curve.epsilon, seed=seed)
