@@ -71,7 +71,7 @@ KNOWN = replace(SMALL, num_tasks=1, feature_dim=1, num_representations=1, noise_
 def test_the_bound_for_a_known_representation_holds_where_it_is_not_trivial():
     """Below 2 M T, so that it could be exceeded; uniform play does exceed a tenth of it."""
     agent = replace(THEORY, ridge=1.0)
-    for seed in range(8):
+    for seed in range(25):
         audit, _ = replay(RunConfig(KNOWN, agent, 300, seed))
         assert audit.repaired_bound < audit.trivial_bound
         assert audit.regret <= audit.repaired_bound
