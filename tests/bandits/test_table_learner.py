@@ -150,22 +150,23 @@ class TestLogs:
         assert error < 0.4 * float(truth.std())  # of which 0.3 is how much task 3 differs
 
 
+def test_one_outlier_leaves_the_decisions_of_other_tasks():
+    tasks, inputs, rewards = log(600)
+    usual, hit = GFUCB(TASKS), GFUCB(TASKS)
+    usual.learn(tasks, inputs, rewards)
+    outlier = rewards.clone()
+    outlier[int((tasks == 0).nonzero()[0])] = -999.0
+    hit.learn(tasks, inputs, outlier)
+    for task in range(1, TASKS):
+        offered = QUESTIONS.view(20, 5, COLUMNS)
+        one, other = (agent.decide(offered, [task] * 20).actions for agent in (usual, hit))
+        assert float((one == other).double().mean()) >= 0.95
+        difference = predict(usual, QUESTIONS, task) - predict(hit, QUESTIONS, task)
+        assert float(difference.abs().max()) < 0.05
+
+
 @pytest.mark.usefixtures("few_frequencies")
 class TestRobustness:
-    def test_one_outlier_leaves_the_decisions_of_other_tasks(self):
-        tasks, inputs, rewards = log(600)
-        usual, hit = GFUCB(TASKS), GFUCB(TASKS)
-        usual.learn(tasks, inputs, rewards)
-        outlier = rewards.clone()
-        outlier[int((tasks == 0).nonzero()[0])] = -999.0
-        hit.learn(tasks, inputs, outlier)
-        for task in range(1, TASKS):
-            offered = QUESTIONS.view(20, 5, COLUMNS)
-            one, other = (agent.decide(offered, [task] * 20).actions for agent in (usual, hit))
-            assert float((one == other).double().mean()) >= 0.95
-            difference = predict(usual, QUESTIONS, task) - predict(hit, QUESTIONS, task)
-            assert float(difference.abs().max()) < 0.05
-
     def test_without_a_range_nothing_is_clipped(self):
         tasks, inputs, rewards = log(100)
         rewards[0] = -999.0
