@@ -29,8 +29,8 @@ NAMES = {path: path.relative_to(ROOT).as_posix() for path in DOCUMENTS}
 SLOW_CODE = {
     f"docs/{name}.md"
     for name in (
-        "explanation/cost explanation/theory howto/add_a_fit howto/choose_inputs "
-        "howto/compare_agents howto/evaluate_a_policy_from_a_log "
+        "explanation/cost explanation/theory how-to/add_a_fit how-to/choose_inputs "
+        "how-to/compare_agents how-to/evaluate_a_policy_from_a_log "
         "tutorials/episodes tutorials/first_agent tutorials/table_of_stores"
     ).split()
 }
