@@ -143,8 +143,10 @@ def test_a_broken_episodic_agent_fails(message):
 # Episodic environments.
 
 EPISODIC_ENVIRONMENTS = {
+    "combination lock": lambda seed: environments.combination_lock(seed=seed, num_tasks=2),
     "linear": lambda seed: environments.linear_mdps(seed=seed),
     "rich lock": lambda seed: environments.rich_lock(seed=seed),
+    "simplex lock": lambda seed: environments.combination_lock(4, temperature=0.2, seed=seed),
     "tabular lock": lambda seed: environments.tabular_lock(seed=seed),
 }
 

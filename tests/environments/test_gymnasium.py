@@ -218,3 +218,18 @@ def test_task_env_of_a_rich_lock_emits_observations():
     states = (environment.inputs == offered).flatten(1).all(1).nonzero()
     assert len(states) == 1  # an observation of exactly one state of the environment
     check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("temperature", [None, 0.2])
+def test_task_env_of_a_combination_lock_emits_fresh_observations(temperature):
+    register_environments()
+    settings = {"horizon": 4, "num_tasks": 2, "task": 1, "temperature": temperature}
+    env = gymnasium.make("gfucb/CombinationLock-v0", **settings).unwrapped
+    first, _ = env.reset(seed=0)
+    again, _ = env.reset()
+    assert first.shape == (8,) and not np.array_equal(first, again)
+    check_env(env, skip_render_check=True)
+    env.reset(seed=1)
+    rewards = [env.step(0)[1:4] for _ in range(4)]
+    assert [truncated for _, _, truncated in rewards] == [False, False, False, True]
+    assert {reward for reward, _, _ in rewards} <= {0.0, 0.1, 1.0}

@@ -153,3 +153,18 @@ def type_and_shape(value: object) -> str:
     if isinstance(value, np.ndarray | Tensor):
         return f"{value.dtype} of shape {list(value.shape)}"
     return type(value).__name__
+
+
+def require_high_rewards(high_rewards: Array, rewards: Array) -> None:
+    """Refuse larger Bernoulli rewards of another shape or below their means."""
+    if high_rewards.shape != rewards.shape:
+        raise InvalidInputError(
+            "high_rewards must have the shape of the rewards, [task, stage, state, action] = "
+            f"{list(rewards.shape)}, got {list(high_rewards.shape)}"
+        )
+    excess = float((rewards - high_rewards).max())
+    if excess > RANGE_TOLERANCE:
+        raise InvalidInputError(
+            "high_rewards must be at least the mean rewards, got a mean that is larger by "
+            f"{excess:.3g}; lower the mean or raise the reward"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gfucb.environments.tabular_mdp import TabularMDPs
 
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 
 class TabularEpisode:
@@ -76,7 +77,7 @@ class TabularEpisode:
         rewards = environment.rewards[pairs]
         if environment.reward_noise != "none":
             noisy = True if environment.noisy is None else environment.noisy[pairs]
-            rewards = np.where(noisy, self._noisy(rewards), rewards)
+            rewards = np.where(noisy, self._noisy(rewards, pairs), rewards)
         draws = self._transition_draws[:, self.stage]
         self.states = inverse_cdf(environment.cumulative_transitions[pairs], draws)
         self.stage += 1
@@ -84,9 +85,9 @@ class TabularEpisode:
         ended = torch.full((environment.num_tasks,), is_last)
         return Outcome(torch.from_numpy(rewards), self.offered()[1], ended)
 
-    def _noisy(self, means: Array) -> Array:
+    def _noisy(self, means: Array, pairs: tuple[Any, ...]) -> Array:
         if self.environment.reward_noise == "bernoulli":
-            low, high = self.environment.reward_range
+            low, high = self.environment.bernoulli_rewards(pairs)
             draws = self._reward_draws[:, self.stage]
             return np.where(draws * (high - low) < means - low, high, low)
         return np.asarray(means + self._noise[:, self.stage])

@@ -24,6 +24,7 @@ from gfucb.environments.backward_induction import optimal_action_values, policy_
 from gfucb.environments.table_validation import (
     require_boolean_table,
     require_finite,
+    require_high_rewards,
     require_same_actions,
     require_true_features,
     require_within,
@@ -55,6 +56,8 @@ class TabularMDPs:
             `reward_range`.
         reward_noise: `none`, `bernoulli` (the top of `reward_range` or its bottom, with the
             probability that gives the mean), or `gaussian` with standard deviation `noise_scale`.
+        high_rewards: the larger of the two Bernoulli rewards, [task, stage, state, action]; by
+            default the top of `reward_range`.
         noise_scale: standard deviation of Gaussian noise.
         noisy: where the noise acts, [task, stage, state, action]; everywhere by default.
         true_features: phi*(s, a) for oracles, [state, action, feature]; None if there are none.
@@ -76,6 +79,7 @@ class TabularMDPs:
     true_features: Tensor | None = None
     goal: NDArray[np.bool_] | None = None
     decoding: Integers | None = None
+    high_rewards: Array | None = None
 
     def __post_init__(self) -> None:
         validate_seed(self.seed)
@@ -114,6 +118,10 @@ class TabularMDPs:
         validate_not_negative(self.noise_scale, "noise_scale")
         require_boolean_table(self.noisy, "noisy", self.rewards.shape)
         require_boolean_table(self.goal, "goal", self.rewards.shape)
+        if self.high_rewards is not None:
+            validate_table(self.high_rewards, "high_rewards", "task stage state action")
+            require_within(self.high_rewards, bounds, "high_rewards", "reward_range", advice)
+            require_high_rewards(self.high_rewards, self.rewards)
 
     def _validate_inputs(self) -> None:
         num_states, num_actions = self.num_states, self.num_actions
@@ -193,6 +201,11 @@ class TabularMDPs:
             noise = self.noise_scale * normal.numpy()
         first_states = inverse_cdf(self._cumulative_start, draws[:, 0])
         return TabularEpisode(self, first_states, draws[:, 1::2], draws[:, 2::2], noise)
+
+    def bernoulli_rewards(self, pairs: tuple[Any, ...]) -> tuple[float, Array | float]:
+        """The smaller and the larger Bernoulli reward of these indices of `rewards`."""
+        low, high = self.reward_range
+        return low, high if self.high_rewards is None else self.high_rewards[pairs]
 
     @cached_property
     def task_indices(self) -> Integers:

@@ -13,8 +13,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.environments.combination_lock import combination_lock
 from gfucb.environments.linear_mdp import linear_mdps
 from gfucb.environments.locks import rich_lock, tabular_lock
+from gfucb.environments.rich_observations import RichObservationMDPs
+from gfucb.environments.tabular_episode import cumulative, inverse_cdf
 from gfucb.environments.tabular_mdp import TabularMDPs
 
 Observation = np.int64 | NDArray[np.float64]
@@ -69,7 +72,7 @@ class TaskEnv(gymnasium.Env[Observation, np.int64]):
         pair = (self.task, self._stage, self._state, self._action_number(action))
         reward = float(environment.rewards[pair])
         if environment.noisy is None or environment.noisy[pair]:
-            reward = self._noisy(reward)
+            reward = self._noisy(reward, pair)
         self._state = int(
             self.np_random.choice(environment.num_states, p=environment.transitions[pair])
         )
@@ -95,11 +98,11 @@ class TaskEnv(gymnasium.Env[Observation, np.int64]):
             )
         return number
 
-    def _noisy(self, mean: float) -> float:
+    def _noisy(self, mean: float, pair: tuple[int, ...]) -> float:
         environment = self.environment
         if environment.reward_noise == "bernoulli":
-            low, high = environment.reward_range
-            return high if self.np_random.random() * (high - low) < mean - low else low
+            low, high = environment.bernoulli_rewards(pair)
+            return float(high) if self.np_random.random() * (high - low) < mean - low else low
         if environment.reward_noise == "gaussian":
             return mean + environment.noise_scale * float(self.np_random.standard_normal())
         return mean
@@ -117,19 +120,43 @@ def _emissions(environment: TabularMDPs) -> NDArray[np.float64] | None:
     return inputs.to(torch.float64).numpy()
 
 
+class RichTaskEnv(TaskEnv):
+    """One task behind an emission; observations have fresh noise in every step."""
+
+    def __init__(
+        self, environment: RichObservationMDPs, task: int = 0, render_mode: str | None = None
+    ) -> None:
+        super().__init__(environment.latent, task, render_mode)
+        self.emission = environment.emission
+        shape, bound = (environment.observation_dim,), environment.emission.bound
+        self.observation_space = spaces.Box(-bound, bound, shape, dtype=np.float64)
+
+    def _observation(self) -> Observation:
+        emission, states = self.emission, np.array([self._state])
+        noise = self.np_random.standard_normal((1, emission.num_coordinates))
+        if emission.temperature is not None:
+            probabilities = cumulative(emission.state_probabilities(states, noise))
+            self._state = int(inverse_cdf(probabilities, self.np_random.random(1))[0])
+        return emission(states, self._stage, noise)[0]
+
+
 def make_task_env(
-    make_environment: Callable[..., TabularMDPs],
+    make_environment: Callable[..., TabularMDPs | RichObservationMDPs],
     task: int = 0,
     render_mode: str | None = None,
     **settings: Any,
 ) -> TaskEnv:
     """One task of `make_environment(**settings)` as a Gymnasium environment."""
-    return TaskEnv(make_environment(**settings), task, render_mode)
+    environment = make_environment(**settings)
+    if isinstance(environment, RichObservationMDPs):
+        return RichTaskEnv(environment, task, render_mode)
+    return TaskEnv(environment, task, render_mode)
 
 
-REGISTERED: Mapping[str, Callable[..., TabularMDPs]] = {
+REGISTERED: Mapping[str, Callable[..., TabularMDPs | RichObservationMDPs]] = {
     "gfucb/Lock-v0": tabular_lock,
     "gfucb/RichLock-v0": rich_lock,
+    "gfucb/CombinationLock-v0": combination_lock,
     "gfucb/LinearMDP-v0": linear_mdps,
 }
 

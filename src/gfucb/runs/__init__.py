@@ -3,7 +3,12 @@
 Importing this package registers the built-in agents, environments and presets.
 """
 
-from gfucb.runs import agents, environments, presets  # noqa: F401  (they register themselves)
+from gfucb.runs import (  # noqa: F401  (they register themselves)
+    agents,
+    environments,
+    exploration_problems,
+    presets,
+)
 from gfucb.runs.api import ComparisonResult, compare
 from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.comparison import Comparison, run_comparison
@@ -23,6 +28,7 @@ from gfucb.runs.environments import (
     SyntheticBanditConfig,
     TransformedImageConfig,
 )
+from gfucb.runs.exploration_problems import CombinationLockConfig
 from gfucb.runs.loop import play
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import POLICIES, register_policy
@@ -49,6 +55,7 @@ __all__ = [
     "PRESETS",
     "AgentConfig",
     "BanditAgentConfig",
+    "CombinationLockConfig",
     "Comparison",
     "ComparisonResult",
     "EnvironmentConfig",

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeGuard, cast, overload
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.bandits.baselines import EpsilonGreedy
@@ -21,12 +19,13 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import (
     BanditAgent,
     BanditEnvironment,
-    Episode,
     EpisodicAgent,
     EpisodicEnvironment,
 )
 from gfucb.core.records import BanditRound, Row
-from gfucb.environments import TabularMDPs
+from gfucb.environments import RichObservationMDPs, TabularMDPs
+from gfucb.runs.episode_loop import play_episode as play_episode
+from gfucb.runs.episode_loop import play_with_gaps
 from gfucb.runs.policy_evaluator import PolicyEvaluator, with_true_features
 
 AnyAgent = BanditAgent | EpisodicAgent
@@ -124,33 +123,17 @@ def play_batched(
         yield rows
 
 
-def play_episode(
-    agent: EpisodicAgent, episode: Episode, horizon: int, num_tasks: int
-) -> NDArray[np.float64]:
-    """Plan, then decide and learn stage by stage; return the sum of rewards, [task]."""
-    returns = np.zeros(num_tasks)
-    tasks, candidates = episode.offered()
-    agent.plan(candidates, tasks)
-    for stage in range(horizon):
-        tasks, candidates = episode.offered()
-        if not len(tasks):
-            break
-        decision = agent.decide(stage, candidates, tasks)
-        outcome = episode.play(decision.actions)
-        agent.observe(stage, decision, outcome.rewards, outcome.next_candidates, outcome.ended)
-        returns[tasks.numpy()] += outcome.rewards.numpy()
-    return returns
-
-
 def _round_player(
     agent: AnyAgent, environment: AnyEnvironment, uses_true_features: bool
 ) -> Callable[[int], Row]:
     """A function that plays one round, and returns its reward, regret and other columns."""
     if _is_episodic(agent) and _has_episodes(environment):
-        if not isinstance(environment, TabularMDPs):
-            return lambda index: _play_unevaluated_episode(agent, environment, index)
         shown = with_true_features(environment) if uses_true_features else environment
-        return PolicyEvaluator(agent, shown).play
+        if isinstance(shown, TabularMDPs):
+            return PolicyEvaluator(agent, shown).play
+        if isinstance(shown, RichObservationMDPs):
+            return lambda index: play_with_gaps(agent, shown, index)
+        return lambda index: _play_unevaluated_episode(agent, shown, index)
     if _has_rounds(environment) and not _is_episodic(agent):
         bandit = cast(BanditAgent, agent)
         return lambda index: _play_bandit_round(

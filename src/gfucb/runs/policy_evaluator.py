@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.protocols import EpisodicAgent
+from gfucb.core.protocols import EpisodicAgent, EpisodicEnvironment
 from gfucb.core.records import Decision
-from gfucb.environments import TabularEpisode, TabularMDPs
+from gfucb.environments import RichObservationMDPs, TabularEpisode, TabularMDPs
 
 # An optimistic value this far below the optimal value counts as a violation.
 TOLERANCE = 1e-9
 
 
-def with_true_features(environment: TabularMDPs) -> TabularMDPs:
+@overload
+def with_true_features(environment: TabularMDPs) -> TabularMDPs: ...
+
+
+@overload
+def with_true_features(environment: EpisodicEnvironment) -> EpisodicEnvironment: ...
+
+
+def with_true_features(environment: EpisodicEnvironment) -> EpisodicEnvironment:
     """The same environment with the true features as inputs, for oracle agents."""
-    if environment.true_features is None:
+    if isinstance(environment, RichObservationMDPs):
+        return environment.with_true_features()
+    if not isinstance(environment, TabularMDPs) or environment.true_features is None:
         raise InvalidInputError(
             "this environment has no true features, so an oracle agent cannot run in it; "
             "use a linear MDP or a lock"

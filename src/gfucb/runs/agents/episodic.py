@@ -10,7 +10,7 @@ from gfucb.core.environment_facts import representation_class_of
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.random import random_stream
-from gfucb.environments import TabularMDPs
+from gfucb.environments import RichObservationMDPs, TabularMDPs
 from gfucb.episodic import (
     UCBVI,
     EpisodicEpsilonGreedy,
@@ -27,28 +27,27 @@ from gfucb.models.nn.networks import default_network
 from gfucb.runs.config import EpisodicAgentConfig
 from gfucb.runs.registry import FITS, register_agent
 
-EpisodicFactory = Callable[[EpisodicAgentConfig, TabularMDPs, int], EpisodicAgent]
+Tasks = TabularMDPs | RichObservationMDPs
+EpisodicFactory = Callable[[EpisodicAgentConfig, Tasks, int], EpisodicAgent]
 
 
 def representation_class(
-    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
+    config: EpisodicAgentConfig, environment: Tasks, seed: int
 ) -> RepresentationClass:
     """The class that the settings name: of the environment, or a network."""
     known = {"given": _given, "network": _network}
     return lookup(known, config.representation, "representation")(config, environment, seed)
 
 
-def _given(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> RepresentationClass:
+def _given(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> RepresentationClass:
     known = representation_class_of(environment)
     return FiniteClass([IdentityRepresentation()]) if known is None else known
 
 
-def _network(
-    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
-) -> RepresentationClass:
+def _network(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> RepresentationClass:
     generator = random_stream(seed, "network")
-    if environment.decoding is not None:  # inputs are (observation, one-hot action)
-        observation_dim = environment.inputs.shape[-1] - environment.num_actions
+    if isinstance(environment, RichObservationMDPs) or environment.decoding is not None:
+        observation_dim = _observation_dim(environment)
         sizes = {"feature_dim": config.feature_dim, "hidden": config.hidden}
         return NeuralClass(
             actionwise_network(observation_dim, environment.num_actions, generator, **sizes)
@@ -64,23 +63,30 @@ def _network(
     return NeuralClass(module, "simplex")
 
 
-def _value_range(environment: TabularMDPs) -> tuple[float, float]:
-    if not isinstance(environment, TabularMDPs):  # a user's environment
+def _observation_dim(environment: Tasks) -> int:
+    """The length of observations; inputs are (observation, one-hot action)."""
+    if isinstance(environment, RichObservationMDPs):
+        return environment.observation_dim
+    return int(environment.inputs.shape[-1]) - environment.num_actions
+
+
+def _value_range(environment: Tasks) -> tuple[float, float]:
+    if not isinstance(environment, TabularMDPs | RichObservationMDPs):  # a user's environment
         raise InvalidInputError(
-            "registered episodic agents need finite MDPs (`tabular_mdps`), got "
-            f"{type(environment).__name__}; build the agent yourself and give `gfucb.compare` a "
-            "function (environment, seed) -> agent"
+            "registered episodic agents need finite MDPs (`tabular_mdps`) or observations of "
+            f"them, got {type(environment).__name__}; build the agent yourself and give "
+            "`gfucb.compare` a function (environment, seed) -> agent"
         )
     return environment.values_lie_in
 
 
-def _bonus(config: EpisodicAgentConfig, environment: TabularMDPs) -> float:
+def _bonus(config: EpisodicAgentConfig, environment: Tasks) -> float:
     """Multiplier of the standard deviation."""
     low, high = _value_range(environment)
     return config.bonus_scale * (high - low)
 
 
-def _options(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> dict[str, Any]:
+def _options(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> dict[str, Any]:
     """Arguments of all agents that plan by least squares."""
     return {
         "ridge": config.ridge,
@@ -91,9 +97,7 @@ def _options(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -
     }
 
 
-def _learning_options(
-    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
-) -> dict[str, Any]:
+def _learning_options(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> dict[str, Any]:
     """Arguments of all agents that learn a representation."""
     options = _options(config, environment, seed) | {
         "squared_radius": ConstantRadius(_bonus(config, environment) ** 2),
@@ -116,7 +120,7 @@ def _register_gfucb(
     """Register Algorithm 2 with one of the backups."""
 
     @register_agent(name, label=label, description=description, colour=colour, kind="episodic")
-    def gfucb(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+    def gfucb(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
         known = representation_class(config, environment, seed)
         options = _learning_options(config, environment, seed)
         return EpisodicGFUCB(
@@ -156,7 +160,7 @@ _register_gfucb(
     kind="episodic",
     relative_cost=10,
 )
-def independent(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+def independent(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """Algorithm 2 without sharing."""
 
     def one(task_seed: int) -> EpisodicAgent:
@@ -182,7 +186,7 @@ def independent(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
     kind="episodic",
     uses_true_features=True,
 )
-def lsvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+def lsvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """LSVI-UCB on the features it receives."""
     return lsvi_ucb(
         environment.num_tasks,
@@ -200,7 +204,7 @@ def lsvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> Ep
     kind="episodic",
     relative_cost=10,
 )
-def learned_lsvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+def learned_lsvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """LSVI-UCB with a network for each task."""
     return independent(replace(config, representation="network"), environment, seed)
 
@@ -211,7 +215,7 @@ def learned_lsvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: in
     description="UCBVI on a table of the distinct inputs, one learner per task.",
     kind="episodic",
 )
-def ucbvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+def ucbvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """UCBVI, which counts visits of each distinct input."""
     return UCBVI(
         environment.num_tasks,
@@ -227,7 +231,7 @@ def ucbvi(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> E
     description="Randomised LSVI on the inputs, one learner per task.",
     kind="episodic",
 )
-def randomised(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+def randomised(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """Randomised least-squares value iteration."""
     return randomised_lsvi(
         environment.num_tasks,
@@ -243,9 +247,7 @@ def randomised(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int)
     description="Fitted Q-iteration on the shared representation, ε-greedy.",
     kind="episodic",
 )
-def shared_fitted_q(
-    config: EpisodicAgentConfig, environment: TabularMDPs, seed: int
-) -> EpisodicAgent:
+def shared_fitted_q(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """Algorithm 2 without a bonus, with epsilon-greedy exploration."""
     known = representation_class(config, environment, seed)
     options = _learning_options(config, environment, seed) | {"squared_radius": ConstantRadius(0.0)}
@@ -261,6 +263,6 @@ def shared_fitted_q(
     colour="#aaaaaa",
     kind="episodic",
 )
-def uniform(config: EpisodicAgentConfig, environment: TabularMDPs, seed: int) -> EpisodicAgent:
+def uniform(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
     """Uniform actions."""
     return EpisodicEpsilonGreedy(ucbvi(config, environment, seed), epsilon=1.0, seed=seed)
