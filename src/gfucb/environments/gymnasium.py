@@ -74,6 +74,9 @@ class GymnasiumMDPs:
             of (state, action).
     """
 
+    # All episodes step the same objects.
+    concurrent_episodes = False
+
     def __init__(
         self,
         environments: Sequence[gymnasium.Env[Any, Any]],

@@ -1,5 +1,6 @@
 """Episodic agents: GFUCB for MDPs (Algorithm 2) and its baselines."""
 
+from gfucb.core.episode_batch import EpisodeBatch
 from gfucb.episodic.baselines import (
     EpisodicEpsilonGreedy,
     fitted_q,
@@ -7,6 +8,8 @@ from gfucb.episodic.baselines import (
     randomised_lsvi,
 )
 from gfucb.episodic.gfucb import EpisodicGFUCB
+from gfucb.episodic.greedy_evaluation import GreedyEvaluation, SolvedCriterion, evaluate_greedy
+from gfucb.episodic.greedy_policy import greedy_policy
 from gfucb.episodic.independent import IndependentEpisodicAgents
 from gfucb.episodic.lsvi import LSVIUCB
 from gfucb.episodic.ucbvi import UCBVI
@@ -14,10 +17,15 @@ from gfucb.episodic.ucbvi import UCBVI
 __all__ = [
     "LSVIUCB",
     "UCBVI",
+    "EpisodeBatch",
     "EpisodicEpsilonGreedy",
     "EpisodicGFUCB",
+    "GreedyEvaluation",
     "IndependentEpisodicAgents",
+    "SolvedCriterion",
+    "evaluate_greedy",
     "fitted_q",
+    "greedy_policy",
     "lsvi_ucb",
     "randomised_lsvi",
 ]

@@ -23,6 +23,7 @@ from gfucb.core.validation.settings import (
 )
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.episodic.gfucb import EpisodicGFUCB
+from gfucb.episodic.greedy_policy import Policy, greedy_policy
 from gfucb.estimation import ConstantRadius
 from gfucb.models import FiniteClass, IdentityRepresentation
 
@@ -125,6 +126,10 @@ class EpisodicEpsilonGreedy:
         drawn = random_actions(action_sets.available, generator)
         actions = torch.where(draws < self.epsilon, drawn, decision.actions)
         return action_sets.decision(actions, decision.optimistic_values)
+
+    def greedy_policy(self) -> Policy:
+        """The greedy policy of the agent, without random actions."""
+        return greedy_policy(self.agent)
 
     def observe(
         self,

@@ -27,6 +27,7 @@ from gfucb.core.validation.settings import (
     validate_seed,
 )
 from gfucb.episodic.baselines import AGENT_METHODS
+from gfucb.episodic.greedy_policy import Policy, greedy_policy
 from gfucb.episodic.replay import ReplayBuffer
 
 
@@ -88,6 +89,18 @@ class IndependentEpisodicAgents:
             actions[rows] = decision.actions
             values[rows] = decision.optimistic_values
         return action_sets.decision(actions, values)
+
+    def greedy_policy(self) -> Policy:
+        """The greedy policies of the agents, each on the rows of its task."""
+        policies = [greedy_policy(agent) for agent in self.agents]
+
+        def policy(stage: int, candidates: Tensor, tasks: Tensor) -> Tensor:
+            actions = torch.empty_like(tasks)
+            for task, rows in _rows_by_task(tasks):
+                actions[rows] = policies[task](stage, candidates[rows], torch.zeros_like(rows))
+            return actions
+
+        return policy
 
     def observe(
         self,

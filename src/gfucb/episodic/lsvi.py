@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -226,6 +226,18 @@ class LSVIUCB:
             torch.from_numpy(inputs[rows, actions]),
             torch.from_numpy(optimistic_values),
         )
+
+    def greedy_policy(self) -> Callable[[int, Tensor, Tensor], Tensor]:
+        """The policy that is greedy for the fits to all transitions without a bonus."""
+        if not self._stages:
+            raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
+        greedy = LSVIUCB(
+            self.num_tasks, self.horizon, beta=0.0, ridge=self.ridge, value_range=self.value_range
+        )
+        num_samples = [len(buffer) for buffer in self._replay.stages]
+        feature_dim = self._stages[0].heads.shape[1]
+        greedy._stages = greedy._backward(self._replay, num_samples, feature_dim)
+        return lambda stage, candidates, tasks: greedy.decide(stage, candidates, tasks).actions
 
     def observe(
         self,
