@@ -1,6 +1,7 @@
 """Environments: bandits and episodic MDPs whose rounds and episodes derive from (seed, index)."""
 
 from gfucb.core.discrete_actions import with_actions
+from gfucb.environments.bsuite_problems import deep_sea, discounting_chain, umbrella_chain
 from gfucb.environments.combination_lock import combination_lock
 from gfucb.environments.emissions import Emission
 from gfucb.environments.image_bandit import ImageBandit
@@ -25,6 +26,8 @@ __all__ = [
     "TabularMDPs",
     "WheelBandit",
     "combination_lock",
+    "deep_sea",
+    "discounting_chain",
     "fetch_mnist",
     "finite_bandit",
     "linear_bandit",
@@ -35,5 +38,6 @@ __all__ = [
     "tabular_lock",
     "tabular_mdps",
     "transformed_images",
+    "umbrella_chain",
     "with_actions",
 ]

@@ -6,6 +6,7 @@ converse, is in `gfucb.environments.task_env`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from gfucb.core.discrete_actions import with_actions
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import Outcome
-from gfucb.core.validation.settings import validate_count, validate_seed
+from gfucb.core.validation.settings import validate_count, validate_pair, validate_seed
 from gfucb.environments.table_validation import require_actions
 from gfucb.environments.tabular_mdp import one_hot_inputs
 
@@ -72,6 +73,7 @@ class GymnasiumMDPs:
             then (vector, one-hot action). By default inputs are the flattened numbers of `Box`
             observations with a one-hot action, and for `Discrete` observations a one-hot vector
             of (state, action).
+        value_range: smallest and largest sum of rewards of an episode, if known.
     """
 
     # All episodes step the same objects.
@@ -84,7 +86,11 @@ class GymnasiumMDPs:
         *,
         seed: int = 0,
         observe: Observe | None = None,
+        value_range: tuple[float, float] | None = None,
     ) -> None:
+        self.value_range = (
+            None if value_range is None else validate_pair(value_range, "value_range")
+        )
         if not environments:
             raise InvalidInputError("GymnasiumMDPs needs at least one environment, got none")
         self.horizon, self.seed = validate_count(horizon, "horizon"), validate_seed(seed)
@@ -98,11 +104,19 @@ class GymnasiumMDPs:
             _require_same_observations(
                 [environment.observation_space for environment in environments]
             )
-        self.environments = list(environments)
+        self.environments, self._has_own_inputs = list(environments), observe is not None
         self.num_tasks, self.num_actions = len(counts), counts[0]
         self._input_function = _input_function(
             environments[0].observation_space, observe, counts[0]
         )
+
+    @property
+    def observation_dim(self) -> int | None:
+        """Length of observations, without the action; None for states and where it is unknown."""
+        space = self.environments[0].observation_space
+        if self._has_own_inputs or not isinstance(space, spaces.Box):
+            return None
+        return math.prod(space.shape)
 
     def episode(self, episode_index: int) -> GymnasiumEpisode:
         """Reset all environments for episode `episode_index`, from 1."""

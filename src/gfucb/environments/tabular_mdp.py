@@ -162,6 +162,11 @@ class TabularMDPs:
         return int(self.transitions.shape[3])
 
     @property
+    def observation_dim(self) -> int | None:
+        """Length of observations, if inputs are (observation, one-hot action)."""
+        return None if self.decoding is None else int(self.inputs.shape[-1]) - self.num_actions
+
+    @property
     def values_lie_in(self) -> tuple[float, float]:
         """`value_range`, or the sums that `reward_range` allows in H stages."""
         low, high = self.reward_range

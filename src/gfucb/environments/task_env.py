@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.environments.bsuite_problems import deep_sea, discounting_chain, umbrella_chain
 from gfucb.environments.combination_lock import combination_lock
 from gfucb.environments.linear_mdp import linear_mdps
 from gfucb.environments.locks import rich_lock, tabular_lock
@@ -157,6 +158,9 @@ REGISTERED: Mapping[str, Callable[..., TabularMDPs | RichObservationMDPs]] = {
     "gfucb/Lock-v0": tabular_lock,
     "gfucb/RichLock-v0": rich_lock,
     "gfucb/CombinationLock-v0": combination_lock,
+    "gfucb/DeepSea-v0": deep_sea,
+    "gfucb/UmbrellaChain-v0": umbrella_chain,
+    "gfucb/DiscountingChain-v0": discounting_chain,
     "gfucb/LinearMDP-v0": linear_mdps,
 }
 

@@ -28,7 +28,12 @@ from gfucb.runs.environments import (
     SyntheticBanditConfig,
     TransformedImageConfig,
 )
-from gfucb.runs.exploration_problems import CombinationLockConfig
+from gfucb.runs.exploration_problems import (
+    ChainConfig,
+    CombinationLockConfig,
+    DeepSeaConfig,
+    MountainCarConfig,
+)
 from gfucb.runs.loop import play
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import POLICIES, register_policy
@@ -55,15 +60,18 @@ __all__ = [
     "PRESETS",
     "AgentConfig",
     "BanditAgentConfig",
+    "ChainConfig",
     "CombinationLockConfig",
     "Comparison",
     "ComparisonResult",
+    "DeepSeaConfig",
     "EnvironmentConfig",
     "EpisodicAgentConfig",
     "FiniteBanditConfig",
     "ImageBanditConfig",
     "LinearMDPConfig",
     "LockConfig",
+    "MountainCarConfig",
     "Preset",
     "RichLockConfig",
     "RunConfig",

@@ -6,11 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gfucb.core.environment_facts import representation_class_of
+from gfucb.core.environment_facts import (
+    episode_range_of,
+    observation_dim_of,
+    representation_class_of,
+    reward_range_of,
+)
 from gfucb.core.errors import InvalidInputError, lookup
-from gfucb.core.protocols import EpisodicAgent
+from gfucb.core.protocols import EpisodicAgent, EpisodicEnvironment
 from gfucb.core.random import random_stream
-from gfucb.environments import RichObservationMDPs, TabularMDPs
 from gfucb.episodic import (
     UCBVI,
     EpisodicEpsilonGreedy,
@@ -27,33 +31,36 @@ from gfucb.models.nn.networks import default_network
 from gfucb.runs.config import EpisodicAgentConfig
 from gfucb.runs.registry import FITS, register_agent
 
-Tasks = TabularMDPs | RichObservationMDPs
-EpisodicFactory = Callable[[EpisodicAgentConfig, Tasks, int], EpisodicAgent]
+EpisodicFactory = Callable[[EpisodicAgentConfig, EpisodicEnvironment, int], EpisodicAgent]
 
 
 def representation_class(
-    config: EpisodicAgentConfig, environment: Tasks, seed: int
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> RepresentationClass:
     """The class that the settings name: of the environment, or a network."""
     known = {"given": _given, "network": _network}
     return lookup(known, config.representation, "representation")(config, environment, seed)
 
 
-def _given(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> RepresentationClass:
+def _given(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> RepresentationClass:
     known = representation_class_of(environment)
     return FiniteClass([IdentityRepresentation()]) if known is None else known
 
 
-def _network(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> RepresentationClass:
+def _network(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> RepresentationClass:
     generator = random_stream(seed, "network")
-    if isinstance(environment, RichObservationMDPs) or environment.decoding is not None:
-        observation_dim = _observation_dim(environment)
+    observation_dim = observation_dim_of(environment)
+    if observation_dim is not None:  # inputs are (observation, one-hot action)
         sizes = {"feature_dim": config.feature_dim, "hidden": config.hidden}
         return NeuralClass(
             actionwise_network(observation_dim, environment.num_actions, generator, **sizes)
         )
     module = default_network(
-        environment.inputs.shape[2:],
+        environment.episode(1).offered()[1].shape[2:],
         generator,
         feature_dim=config.feature_dim,
         num_directions=None,  # the simplex normalisation below replaces them
@@ -63,41 +70,39 @@ def _network(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> Repr
     return NeuralClass(module, "simplex")
 
 
-def _observation_dim(environment: Tasks) -> int:
-    """The length of observations; inputs are (observation, one-hot action)."""
-    if isinstance(environment, RichObservationMDPs):
-        return environment.observation_dim
-    return int(environment.inputs.shape[-1]) - environment.num_actions
-
-
-def _value_range(environment: Tasks) -> tuple[float, float]:
-    if not isinstance(environment, TabularMDPs | RichObservationMDPs):  # a user's environment
+def _value_range(environment: EpisodicEnvironment) -> tuple[float, float]:
+    stated = episode_range_of(environment)
+    if stated is None:  # a user's environment
         raise InvalidInputError(
-            "registered episodic agents need finite MDPs (`tabular_mdps`) or observations of "
-            f"them, got {type(environment).__name__}; build the agent yourself and give "
-            "`gfucb.compare` a function (environment, seed) -> agent"
+            "registered episodic agents need an environment that states the range of its sums of "
+            f"rewards, as `tabular_mdps` do, got {type(environment).__name__} without value_range; "
+            "add it, or give `gfucb.compare` a function (environment, seed) -> agent"
         )
-    return environment.values_lie_in
+    return stated
 
 
-def _bonus(config: EpisodicAgentConfig, environment: Tasks) -> float:
+def _bonus(config: EpisodicAgentConfig, environment: EpisodicEnvironment) -> float:
     """Multiplier of the standard deviation."""
     low, high = _value_range(environment)
     return config.bonus_scale * (high - low)
 
 
-def _options(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> dict[str, Any]:
+def _options(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> dict[str, Any]:
     """Arguments of all agents that plan by least squares."""
     return {
         "ridge": config.ridge,
         "value_range": _value_range(environment),
-        "reward_range": environment.reward_range,
+        "reward_range": reward_range_of(environment),
         "replan": config.replan,
         "seed": seed,
     }
 
 
-def _learning_options(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> dict[str, Any]:
+def _learning_options(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> dict[str, Any]:
     """Arguments of all agents that learn a representation."""
     options = _options(config, environment, seed) | {
         "squared_radius": ConstantRadius(_bonus(config, environment) ** 2),
@@ -120,7 +125,9 @@ def _register_gfucb(
     """Register Algorithm 2 with one of the backups."""
 
     @register_agent(name, label=label, description=description, colour=colour, kind="episodic")
-    def gfucb(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+    def gfucb(
+        config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+    ) -> EpisodicAgent:
         known = representation_class(config, environment, seed)
         options = _learning_options(config, environment, seed)
         return EpisodicGFUCB(
@@ -160,7 +167,9 @@ _register_gfucb(
     kind="episodic",
     relative_cost=10,
 )
-def independent(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def independent(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
     """Algorithm 2 without sharing."""
 
     def one(task_seed: int) -> EpisodicAgent:
@@ -186,7 +195,7 @@ def independent(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> E
     kind="episodic",
     uses_true_features=True,
 )
-def lsvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def lsvi(config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int) -> EpisodicAgent:
     """LSVI-UCB on the features it receives."""
     return lsvi_ucb(
         environment.num_tasks,
@@ -204,7 +213,9 @@ def lsvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> Episodic
     kind="episodic",
     relative_cost=10,
 )
-def learned_lsvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def learned_lsvi(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
     """LSVI-UCB with a network for each task."""
     return independent(replace(config, representation="network"), environment, seed)
 
@@ -215,7 +226,9 @@ def learned_lsvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> 
     description="UCBVI on a table of the distinct inputs, one learner per task.",
     kind="episodic",
 )
-def ucbvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def ucbvi(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
     """UCBVI, which counts visits of each distinct input."""
     return UCBVI(
         environment.num_tasks,
@@ -231,7 +244,9 @@ def ucbvi(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> Episodi
     description="Randomised LSVI on the inputs, one learner per task.",
     kind="episodic",
 )
-def randomised(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def randomised(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
     """Randomised least-squares value iteration."""
     return randomised_lsvi(
         environment.num_tasks,
@@ -247,7 +262,9 @@ def randomised(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> Ep
     description="Fitted Q-iteration on the shared representation, ε-greedy.",
     kind="episodic",
 )
-def shared_fitted_q(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def shared_fitted_q(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
     """Algorithm 2 without a bonus, with epsilon-greedy exploration."""
     known = representation_class(config, environment, seed)
     options = _learning_options(config, environment, seed) | {"squared_radius": ConstantRadius(0.0)}
@@ -263,6 +280,8 @@ def shared_fitted_q(config: EpisodicAgentConfig, environment: Tasks, seed: int) 
     colour="#aaaaaa",
     kind="episodic",
 )
-def uniform(config: EpisodicAgentConfig, environment: Tasks, seed: int) -> EpisodicAgent:
+def uniform(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
     """Uniform actions."""
     return EpisodicEpsilonGreedy(ucbvi(config, environment, seed), epsilon=1.0, seed=seed)
