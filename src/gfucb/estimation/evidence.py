@@ -76,6 +76,16 @@ class TaskMoments:
             counts=self.counts[tasks],
         )
 
+    def without(self, part: TaskMoments) -> TaskMoments:
+        """The sums of all samples but those of a part."""
+        return replace(
+            self,
+            grams=self.grams - part.grams,
+            moments=self.moments - part.moments,
+            squares=self.squares - part.squares,
+            counts=self.counts - part.counts,
+        )
+
     def noise(self, explained: float) -> float:
         """The noise variance, if this much of the sum of squares is explained."""
         square = max(float(self.squares.sum()) - explained, 0.0)

@@ -70,15 +70,16 @@ def fit_pooled(
     order = torch.randperm(samples.num_tasks, generator=generator).to(samples.tasks.device)
     folds = order[samples.tasks] % NUM_FOLDS
     values = torch.zeros_like(by_action.targets)
+    sums = _sums(by_action, features, torch.ones_like(folds, dtype=torch.bool))
     for fold in folds.unique().tolist():
+        # The sums of the other folds by a difference: two passes over the samples instead of five.
         is_own = folds == fold
-        weights = _weights(by_action, features, scales.mean_ratio, ~is_own)
+        weights = _weights(sums.without(_sums(by_action, features, is_own)), scales.mean_ratio)
         values[is_own] = (features[is_own] * weights[by_action.tasks[is_own]]).sum(1)
     errors = by_action.targets - values
     if float(errors.square().mean()) > 1 - SMALLEST_SHARE:
         return None
-    every = torch.ones_like(folds, dtype=torch.bool)
-    weights = _weights(by_action, features, scales.mean_ratio, every) * deviations
+    weights = _weights(sums, scales.mean_ratio) * deviations
     return PooledFit(PooledFunction(by_action.columns.frequencies, scales, weights), values)
 
 
@@ -102,14 +103,18 @@ def _by_action(samples: TableSamples, frequencies: Tensor, spread: float) -> Tab
     )
 
 
-def _weights(samples: TableSamples, features: Tensor, mean_ratio: float, is_used: Tensor) -> Tensor:
-    """Weights of each action for the used samples [n] with scaled features: [action, feature]."""
-    sums = TaskMoments.of(
+def _sums(samples: TableSamples, features: Tensor, is_used: Tensor) -> TaskMoments:
+    """The sums of the used samples [n] with scaled features, for each action."""
+    return TaskMoments.of(
         features[is_used],
         samples.tasks[is_used],
         samples.targets[is_used],
         samples.num_tasks,
         pseudo_square=samples.pseudo_square,
     )
-    found = two_level_posterior(sums, torch.ones_like(features[0]), mean_ratio)
+
+
+def _weights(sums: TaskMoments, mean_ratio: float) -> Tensor:
+    """Weights of each action on scaled features, [action, feature]."""
+    found = two_level_posterior(sums, torch.ones_like(sums.moments[0]), mean_ratio)
     return (found.covariances @ (found.moments + found.mean).unsqueeze(-1)).squeeze(-1)
