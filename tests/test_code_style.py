@@ -34,6 +34,7 @@ FORBIDDEN = re.compile(rf"(?<![A-Za-z])(?:{PRIVATE_WORDS}|by lot)(?![A-Za-z])", 
 ALLOWED: list[tuple[str, str, str]] = [
     ("src/gfucb/runs", "entry|entries", "a registry has entries"),
     ("src/gfucb/cli", "entry|entries", "a registry has entries"),
+    ("src/gfucb/distributed", "world_size", "torch's name for the number of processes"),
     ("src/gfucb", "in place", "torch's term for an operation that writes to its input"),
 ]
 

@@ -100,7 +100,7 @@ class DefaultLearner:
         offered: Tensor | None = None,
     ) -> None:
         """Add samples [n], [n, *input], [n] and update the fit; see `Learner.learn`."""
-        if len(tasks) == 0:
+        if len(tasks) == 0 and self.network.shards.count == 1:
             return
         learner = self.for_inputs(inputs)
         if isinstance(learner, Learner):

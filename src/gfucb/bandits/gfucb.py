@@ -26,6 +26,7 @@ from gfucb.core.protocols import (
     SquaredRadius,
 )
 from gfucb.core.records import Decision, Prediction, Row, Selection
+from gfucb.core.shards import num_distinct
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     gradients_allowed,
@@ -41,7 +42,7 @@ from gfucb.core.validation.settings import (
     validate_seed,
 )
 from gfucb.core.validation.states import validate_state
-from gfucb.estimation.calibration import with_reward_scale
+from gfucb.estimation.calibration import all_scored, with_reward_scale
 from gfucb.estimation.default_fits import default_fit
 from gfucb.estimation.radii import initial_radius_state
 from gfucb.estimation.reward_scaling import RewardScaling, ValueRange
@@ -172,7 +173,11 @@ class GFUCB(ExplainedAgent):
         A decision changes nothing that was learned: the same call returns the same decision until
         the next reward.
         """
-        action_sets = self._validated(candidates, tasks, available)  # line 3: contexts, action sets
+        return self.decide_sets(self._validated(candidates, tasks, available))  # line 3
+
+    @gradients_allowed()
+    def decide_sets(self, action_sets: ActionSets) -> Decision:
+        """`decide` for contexts and action sets that are checked already."""
         confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
         action_sets = action_sets.caching(confidence_set.center.representation)
         selector = self._selector_for(confidence_set)
@@ -202,9 +207,10 @@ class GFUCB(ExplainedAgent):
         are at most 1e12 in magnitude. If anything is refused, the agent does not change.
         """
         tasks, inputs, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
-        radius_state = self.radius_state
+        radius_state, shards = self.radius_state, self.network_learner.shards
         if decision.prediction is not None and not self._has_own_radius:
-            radius_state = radius_state.after(decision.prediction, values)
+            scored = all_scored(decision.prediction, values, tasks, shards)
+            radius_state = radius_state.after(*scored)
         offered = None if decision.offered is None else decision.offered.inputs
         self.learner.learn(tasks, inputs, values, decision.valid_features(), offered)
         self.radius_state = with_reward_scale(radius_state, self.learner.scale.scale)
@@ -292,8 +298,8 @@ class GFUCB(ExplainedAgent):
         )
 
     def _confidence_set_for(self, action_sets: ActionSets) -> ConfidenceSet:
-        is_joint = self.action_selector.joint
-        num_sharing = len(action_sets.tasks.unique()) if is_joint else 1
+        tasks, shards = action_sets.tasks, self.network_learner.shards
+        num_sharing = num_distinct(tasks, shards) if self.action_selector.joint else 1
         first = None if self.learner.num_samples else action_sets.offered
         return self.confidence_set(action_sets.items, num_sharing=num_sharing, candidates=first)
 

@@ -26,6 +26,7 @@ from gfucb.core.protocols import (
 )
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
+from gfucb.core.shards import totals
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import (
     HeadPenalty,
@@ -47,8 +48,7 @@ class Learner(LearnerBase):
     `weight_statistics` and `reward_perturbation` are those of the `ActionSelector`. With the first,
     the learner also updates statistics of gradients in the weights. With the second, the fit gets
     rewards + N(0, reward_perturbation^2) as targets: all are drawn again for a fit, and each reward
-    between fits is perturbed once. Storage is allocated with the first reward, which fixes the
-    shape of inputs.
+    between fits is perturbed once. The first reward fixes the shape of inputs.
 
     `scaling` says where rewards lie. Far outliers are clipped, and fits of phi get standardised
     targets if the scale is estimated; then it is estimated again with every fit. The data always
@@ -144,17 +144,17 @@ class Learner(LearnerBase):
         still that of the fit. `offered` [item, *input] are all candidates of the decision; by
         default the inputs, for samples that are no decision.
         """
-        if len(tasks) == 0:
+        if totals(self.shards, len(tasks))[0] == 0:
             return
         tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
         center, data, statistics = self._stored_or_prior(inputs)
-        size_before = len(data)
+        size_before, total_before = len(data), data.total
         before, was_clipped = (self.scale, self.candidates), self._has_outliers
         data.append(tasks, inputs, rewards)
         try:
             self._add_candidates(inputs if offered is None else offered, data)
-            is_rescaled = self._update_scale(data, size_before)
-            if size_before == 0:
+            is_rescaled = self._update_scale(data, size_before, total_before)
+            if total_before == 0:
                 center = self._located(center)
             # Paper: least squares again in every round. Refitting phi at a growth of 30% gave
             # the same regret at a small part of the cost; heads still follow every reward.
@@ -162,18 +162,18 @@ class Learner(LearnerBase):
             features = features_of(center.representation, inputs) if known is None else known
             clipped = self.scale.clip(rewards)
             errors = clipped - center.values_of_features(features, tasks)
-            monitor = self._error_monitor.plus(errors)
+            monitor = self._error_monitor.plus(errors, self.shards)
             targets = self._targets_of(clipped, size_before) - center.offset
             statistics, rewarded = statistics.after(features, tasks, targets)
-            is_due = self._has_grown(len(data))
-            is_early = monitor.should_refit(len(data), self._samples_at_fit, self.refit_growth)
+            is_due = self._has_grown(data.total)
+            is_early = monitor.should_refit(data.total, self._samples_at_fit, self.refit_growth)
             if (is_due or is_early) and not self.defers_fits:
                 if not is_rescaled and not was_clipped:  # statistics of the data as they are
                     center = center.with_statistics(statistics, data)
                 self._refit(center, data)
                 self._error_monitor = monitor.after_fit()
                 if is_due:  # an early fit does not move the schedule
-                    self._samples_at_fit = len(data)
+                    self._samples_at_fit = data.total
             else:
                 tangents = self._tangents_after(center, inputs, tasks, features)
                 if is_rescaled:
@@ -208,20 +208,21 @@ class Learner(LearnerBase):
         if self._data is not None and self._center is not None:
             self._refit(self._center, self._data)
             self._error_monitor = self._error_monitor.after_fit()
-            self._samples_at_fit = len(self._data)
+            self._samples_at_fit = self._data.total
 
     def _is_outdated(self) -> bool:
-        at_fit = self._samples_at_fit
-        return self._error_monitor.should_refit(self.num_samples, at_fit, self.refit_growth)
+        sizes = (self.num_samples, self._samples_at_fit)
+        return self._error_monitor.should_refit(*sizes, self.refit_growth)
 
-    def _update_scale(self, data: MultitaskDataset, size_before: int) -> bool:
+    def _update_scale(self, data: MultitaskDataset, size_before: int, total_before: int) -> bool:
         """Update the scale with the samples after `size_before`; whether old targets change."""
         self.scale, is_rescaled = self.scaling.after(
             self.scale,
             data.targets,
             size_before,
             # With few fits of phi the scale is estimated again when the data has doubled.
-            is_due=self.refit_growth > 2 and len(data).bit_length() > size_before.bit_length(),
+            is_due=self.refit_growth > 2 and data.total.bit_length() > total_before.bit_length(),
+            shards=self.shards,
         )
         is_outside = self.scale.is_outside(data.targets[0 if is_rescaled else size_before :])
         self._has_outliers = bool(is_outside.any()) or (self._has_outliers and not is_rescaled)
@@ -241,7 +242,7 @@ class Learner(LearnerBase):
 
     def _refit(self, center: MultiheadFunction, data: MultitaskDataset) -> None:
         generator = random_stream(self.seed, "fit", self.num_fits)
-        self.scale = self.scaling.estimated(data.targets)
+        self.scale = self.scaling.estimated(data.targets, self.shards)
         self._has_outliers = bool(self.scale.is_outside(data.targets).any())
         fitted_data = self._clipped(data)
         if self.reward_perturbation:
@@ -297,9 +298,9 @@ class Learner(LearnerBase):
             generator=self.network_generator(),
             device=self.device,
         )
-        feature_dim = center.heads.shape[1]
-        statistics = HeadStatistics.empty(self.num_tasks, feature_dim, self.device)
-        return center, empty_data(self.num_tasks, inputs, self.device), statistics
+        statistics = HeadStatistics.empty(self.num_tasks, center.heads.shape[1], self.device)
+        data = empty_data(self.num_tasks, inputs, self.device, self.shards)
+        return center, data, statistics
 
     def network_generator(self) -> torch.Generator:
         """The generator of the initial weights."""

@@ -9,6 +9,7 @@ from typing import Self
 import torch
 
 from gfucb.bandits.learner_inputs import usable_device
+from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import MultitaskDataset
 
@@ -20,6 +21,7 @@ class LearnerBase(ABC):
         defers_fits: with True `learn` updates heads only, and `refit` is called when
             `is_fit_due`, for example by a worker on a `snapshot`. With False, the default, `learn`
             refits itself when a fit is due.
+        shards: of which this process holds one, with the data of its tasks.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class LearnerBase(ABC):
         self.device = usable_device(device)
         self.num_fits = 0
         self.defers_fits = False
+        self.shards: Shards = ONE_SHARD
         self._samples_at_fit = 0
         self._data: MultitaskDataset | None = None
         self._has_warned = False
@@ -44,7 +47,7 @@ class LearnerBase(ABC):
     @property
     def num_samples(self) -> int:
         """How many rewards the learner has seen."""
-        return 0 if self._data is None else len(self._data)
+        return 0 if self._data is None else self._data.total
 
     @property
     def data(self) -> MultitaskDataset | None:

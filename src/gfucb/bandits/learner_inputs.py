@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures
+from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.models import MultiheadFunction, MultitaskDataset
 
 
@@ -18,12 +19,14 @@ def usable_device(device: torch.device | str) -> torch.device:
         raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
 
 
-def empty_data(num_tasks: int, inputs: Tensor, device: torch.device) -> MultitaskDataset:
+def empty_data(
+    num_tasks: int, inputs: Tensor, device: torch.device, shards: Shards = ONE_SHARD
+) -> MultitaskDataset:
     """A dataset without samples, for inputs like these [n, *input]."""
     dtype = inputs.dtype
     if inputs.is_floating_point():
         dtype = torch.promote_types(dtype, torch.float32)  # half would round later inputs
-    return MultitaskDataset(num_tasks, inputs.shape[1:], dtype, device=device)
+    return MultitaskDataset(num_tasks, inputs.shape[1:], dtype, device=device, shards=shards)
 
 
 def require_alike(inputs: Tensor, data: MultitaskDataset) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.core.shards import ONE_SHARD, Shards, totals
+
 # An early refit needs a mean squared one-step-ahead error this many times larger than before the
 # last fit, this share of the growth of the data that the schedule waits for, and enough errors.
 REFIT_ERROR_RATIO = 2.0
@@ -23,10 +25,10 @@ class PredictionErrorMonitor:
     total: float = 0.0
     count: float = 0.0
 
-    def plus(self, errors: Tensor) -> PredictionErrorMonitor:
-        """With the errors [n] of rewards that were not in the fit."""
-        total = self.total + float(errors.square().sum())
-        return replace(self, total=total, count=self.count + len(errors))
+    def plus(self, errors: Tensor, shards: Shards = ONE_SHARD) -> PredictionErrorMonitor:
+        """With the errors [n] of rewards that were not in the fit, those of all shards."""
+        squares, count = totals(shards, float(errors.square().sum()), len(errors))
+        return replace(self, total=self.total + squares, count=self.count + count)
 
     def should_refit(self, samples: int, at_fit: int, refit_growth: float) -> bool:
         """Whether to refit early, with this many samples now and at the last scheduled fit."""

@@ -54,11 +54,15 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
     ]
     scale_names = learner.scaling.tensors(learner.scale).keys()
     validate_learner_state(
-        state, num_tasks=learner.num_tasks, prefixes=prefixes, more_names=scale_names
+        state,
+        num_tasks=learner.num_tasks,
+        prefixes=prefixes,
+        more_names=scale_names,
+        is_shard=learner.shards.count > 1,
     )
     state = {name: tensor.to(learner.device, copy=True) for name, tensor in state.items()}
     inputs, rewards = state["data.inputs"], state["data.targets"]
-    scale = learner.scaling.restored(state, rewards)
+    scale = learner.scaling.restored(state, rewards, learner.shards)
     prior, data, _ = learner.prior(inputs)
     data.append(state["data.tasks"], inputs, rewards)
     representation = learner.representation_class.restored(

@@ -36,15 +36,16 @@ def validate_learner_state(
     num_tasks: int,
     prefixes: Sequence[str],
     more_names: Iterable[str] = (),
+    is_shard: bool = False,
 ) -> None:
     """Check names, shapes, types, finiteness and ranges of all tensors of a learner's state.
 
     Tensors with `more_names`, and those whose names start with one of `prefixes`, belong to other
     components, which check them. Of the latter NaN is refused here, and infinity outside the
-    representation.
+    representation. A shard may have no samples, and its counters are those of all shards.
     """
     validate_state_names(state, [*NAMES, *more_names], prefixes)
-    num_samples = validate_data(state, num_tasks)
+    num_samples = validate_data(state, num_tasks, allow_empty=is_shard)
     floats = torch.float64
     low, high = -LARGEST_COMPUTED, LARGEST_COMPUTED
     shape = validate_state_tensor(
@@ -55,7 +56,7 @@ def validate_learner_state(
             state, f"statistics.{name}", expected, dtype=floats, low=low, high=high
         )
     counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
-    if int(counters[1]) > num_samples:
+    if int(counters[1]) > num_samples and not is_shard:
         raise InvalidInputError(
             f"'counters' of the state give {int(counters[1])} samples at the last fit, but the "
             f"state has {num_samples} samples"
@@ -71,10 +72,10 @@ def validate_learner_state(
             validate_state_tensor(state, name, any_shape, is_finite=is_finite)
 
 
-def validate_data(state: Mapping[str, Tensor], num_tasks: int) -> int:
+def validate_data(state: Mapping[str, Tensor], num_tasks: int, *, allow_empty: bool = False) -> int:
     """Check the samples; return how many there are."""
     inputs = state["data.inputs"]
-    if inputs.ndim < 1 or len(inputs) == 0:
+    if inputs.ndim < 1 or (len(inputs) == 0 and not allow_empty):
         raise InvalidInputError("'data.inputs' of the state must have at least one sample")
     if inputs.dtype not in (*FLOATS, *INTEGERS):
         raise InvalidInputError(f"'data.inputs' of the state are {inputs.dtype}, not real numbers")

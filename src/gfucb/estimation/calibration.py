@@ -12,6 +12,7 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Radius, RadiusState
 from gfucb.core.records import Prediction, Row
+from gfucb.core.shards import OneShard, Shards, global_tasks
 from gfucb.core.validation.settings import (
     LARGEST_COMPUTED,
     validate_count,
@@ -164,3 +165,16 @@ def with_reward_scale(state: RadiusState, scale: float) -> RadiusState:
     if isinstance(state, Calibration) and isinstance(state.radius, RelativeRadius):
         return replace(state, unit=scale)
     return state
+
+
+def all_scored(
+    prediction: Prediction, rewards: Tensor, tasks: Tensor, shards: Shards
+) -> tuple[Prediction, Tensor]:
+    """Predictions and rewards [row] of all shards, in the order of their tasks."""
+    if isinstance(shards, OneShard):
+        return prediction, rewards
+    numbers = global_tasks(shards, tasks.cpu()).double()
+    own = [numbers, prediction.mean.cpu(), prediction.variance.cpu(), rewards]
+    rows = shards.gather(torch.stack(own, dim=1))
+    _, mean, variance, rewards = rows[rows[:, 0].argsort(stable=True)].unbind(1)
+    return Prediction(mean, variance), rewards

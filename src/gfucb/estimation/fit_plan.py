@@ -82,6 +82,11 @@ class FitPlan:
     def __len__(self) -> int:
         return len(self.samples)
 
+    def batches(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Samples, present slots, seeds and the number of samples of each step."""
+        sizes = (present.sum() for present in self.present)
+        return zip(self.samples, self.present, self.seeds, sizes, strict=True)
+
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         return zip(self.samples, self.present, self.seeds, strict=True)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.core.validation.settings import LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_tensor
 
@@ -65,13 +66,15 @@ class RewardScale:
         return cls((low + high) / 2 if location is None else location, 1.0, low, high)
 
     @classmethod
-    def estimated(cls, rewards: Tensor, location: float | None = None) -> RewardScale:
+    def estimated(
+        cls, rewards: Tensor, location: float | None = None, shards: Shards = ONE_SHARD
+    ) -> RewardScale:
         """The scale of rewards [n], n >= 1: the middle and the width of their `robust_range`.
 
         With a rewards + b, a > 0, the standardised rewards are the same up to rounding. All equal
         rewards have the scale `SCALE_OF_EQUAL_REWARDS`.
         """
-        return cls.of_rewards_in(*robust_range(rewards), location)
+        return cls.of_rewards_in(*robust_range(rewards, shards), location)
 
     @classmethod
     def of_rewards_in(cls, low: float, high: float, location: float | None = None) -> RewardScale:
@@ -125,12 +128,12 @@ class RewardScale:
         low, high = self.known_range
         return bool(((rewards < low) | (rewards > high)).any())
 
-    def covering(self, rewards: Tensor) -> RewardScale:
+    def covering(self, rewards: Tensor, shards: Shards = ONE_SHARD) -> RewardScale:
         """The same location and scale; [low, high] also contains the robust range of rewards [n].
 
         Noise makes rewards leave the range of their expectations; it is not clipped.
         """
-        low, high = robust_range(rewards)
+        low, high = robust_range(rewards, shards)
         return replace(self, low=min(self.low, low), high=max(self.high, high))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -151,16 +154,20 @@ class RewardScale:
             raise InvalidInputError(f"{STATE_NAME!r} of the state: {error}") from error
 
 
-def robust_range(rewards: Tensor) -> tuple[float, float]:
+def robust_range(rewards: Tensor, shards: Shards = ONE_SHARD) -> tuple[float, float]:
     """The smallest and the largest of rewards [n], n >= 1, without far outliers.
 
     Set aside the two smallest and the two largest rewards. Those of them that are farther from the
     others than ten times the range of the others are outliers. So a rare large reward is an outlier
     the first two times, and counts from the third time on. There are no outliers among fewer than
-    20 rewards, nor if the others are all equal: among zeros a first 1 is a reward.
+    20 rewards, nor if the others are all equal: among zeros a first 1 is a reward. With several
+    shards the rewards are those of all.
     """
     count = MOST_OUTLIERS + 1
-    if len(rewards) < FEWEST_REWARDS:
+    (num_rewards,) = totals(shards, len(rewards))
+    if shards.count > 1:
+        rewards = shards.gather(_extremes(rewards, count))
+    if num_rewards < FEWEST_REWARDS:
         return float(rewards.min()), float(rewards.max())
     smallest = rewards.topk(count, largest=False).values.tolist()
     largest = rewards.topk(count).values.tolist()
@@ -171,6 +178,14 @@ def robust_range(rewards: Tensor) -> tuple[float, float]:
     low = min(reward for reward in smallest if reward >= inner_low - reach)
     high = max(reward for reward in largest if reward <= inner_high + reach)
     return low, high
+
+
+def _extremes(rewards: Tensor, count: int) -> Tensor:
+    """The `count` smallest and the `count` largest of rewards [n]; all, if they are few."""
+    if len(rewards) <= 2 * count:
+        return rewards
+    ordered = [rewards.topk(count, largest=is_largest).values for is_largest in (False, True)]
+    return torch.cat(ordered)
 
 
 def _are_equal(low: float, high: float) -> bool:

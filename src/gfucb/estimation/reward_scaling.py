@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import GFUCBWarning, InvalidInputError
+from gfucb.core.shards import ONE_SHARD, Shards, in_any, largest, totals
 from gfucb.core.validation.settings import validate_offset, validate_pair
 from gfucb.estimation.reward_scale import FEWEST_REWARDS, RewardScale
 
@@ -60,55 +62,67 @@ class RewardScaling:
             return RewardScale.of_range(self.value_range, self.offset)
         return RewardScale(0.0 if self.offset is None else self.offset)
 
-    def estimated(self, rewards: Tensor) -> RewardScale:
+    def estimated(self, rewards: Tensor, shards: Shards = ONE_SHARD) -> RewardScale:
         """The scale after rewards [n], n >= 1. Only an estimated one has another location."""
         if self.value_range is None:
             return self.initial()
         if self.is_estimated:
-            return RewardScale.estimated(rewards, self.offset)
-        return self.initial().covering(rewards)
+            return RewardScale.estimated(rewards, self.offset, shards)
+        return self.initial().covering(rewards, shards)
 
     def reported_range(self, scale: RewardScale) -> tuple[float, float] | None:
         """The range to which reported values are clipped; None if they are not."""
         return scale.value_range if self.is_estimated else self.stated_range
 
     def after(
-        self, scale: RewardScale, rewards: Tensor, num_old: int, *, is_due: bool = False
+        self,
+        scale: RewardScale,
+        rewards: Tensor,
+        num_old: int,
+        *,
+        is_due: bool = False,
+        shards: Shards = ONE_SHARD,
     ) -> tuple[RewardScale, bool]:
         """The scale after new rewards, and whether the targets of old samples change with it.
 
         `rewards` [n] are all rewards so far, of which `num_old` came before the new ones. Most
         rewards are within the limits, and the scale stays until the next fit, unless a new estimate
         `is_due`. Of rewards outside the limits, outliers are clipped, and others, such as the third
-        large reward, change scale and limits, but not the location.
+        large reward, change scale and limits, but not the location. With several shards all rewards
+        are those of a shard, and the result is that of all.
         """
-        if num_old == 0:
-            return self.estimated(rewards), False
         old, new = rewards[:num_old], rewards[num_old:]
+        num_before, num_outdated = totals(shards, num_old, float(scale.is_outdated_by(new)))
+        if num_before == 0:
+            return self.estimated(rewards, shards), False
         is_due = is_due and self.is_estimated
-        if not is_due and not scale.is_outdated_by(new):
+        if not is_due and not num_outdated:
             return scale, False
-        found = self.estimated(rewards)
+        found = self.estimated(rewards, shards)
         if not is_due:  # another location would cost a pass over the data
             found = replace(found, location=scale.location)
         outside = new[scale.is_outside(new)]
-        if not is_due and len(outside) and bool(found.is_outside(outside).all()):
+        num_outside, num_still = totals(shards, len(outside), int(found.is_outside(outside).sum()))
+        if not is_due and num_outside and num_still == num_outside:
             return scale, False
         is_moved = found.location != scale.location
-        return found, is_moved or not torch.equal(found.clip(old), scale.clip(old))
+        is_clipped = in_any(shards, not torch.equal(found.clip(old), scale.clip(old)))
+        return found, is_moved or is_clipped
 
     def tensors(self, scale: RewardScale) -> dict[str, Tensor]:
         """What a state must hold of the scale: nothing if it is always the same."""
         return {} if self.value_range is None else scale.tensors()
 
-    def restored(self, tensors: Mapping[str, Tensor], rewards: Tensor) -> RewardScale:
+    def restored(
+        self, tensors: Mapping[str, Tensor], rewards: Tensor, shards: Shards = ONE_SHARD
+    ) -> RewardScale:
         """The scale with these `tensors`; one that cannot be that of rewards [n] is refused."""
         known = self.initial()
         if self.value_range is None:
             return known
         scale = RewardScale.restored(tensors)
         if self.is_estimated:
-            lowest, highest = float(rewards.min()), float(rewards.max())
+            lowest, highest = _range_of(rewards, shards)
             expected = RewardScale.of_rewards_in(scale.low, scale.high, scale.location)
             is_possible = scale == expected and lowest <= scale.low and scale.high <= highest
             is_possible &= self.offset is not None or lowest <= scale.location <= highest
@@ -193,3 +207,12 @@ def _validate_value_range(value_range: Any) -> ValueRange:
             f'value_range must be (low, high), "auto" or None, got {value_range!r}'
         )
     return validate_pair(value_range, "value_range")
+
+
+def _range_of(rewards: Tensor, shards: Shards) -> tuple[float, float]:
+    """The smallest and the largest of the rewards [n] of all shards."""
+    if shards.count == 1:
+        return float(rewards.min()), float(rewards.max())
+    ends = (-float(rewards.min()), float(rewards.max())) if len(rewards) else (-math.inf, -math.inf)
+    low, high = largest(shards, *ends)
+    return -low, high

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from gfucb.core.random import global_randomness_from
+from gfucb.core.shards import OneShard
 from gfucb.estimation.fit_plan import FitPlan, plan_generator
 from gfucb.estimation.held_out import all_targets
+from gfucb.estimation.shard_gradients import sum_gradients
 from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping
 from gfucb.models import MultitaskDataset
-from gfucb.models.nn.seeded_layers import seeded_layers
+from gfucb.models.nn.seeded_layers import seeded_layers, set_row_seeds
 from gfucb.models.representations import NeuralRepresentation, train_on
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class SingleFit:
         self.layers = seeded_layers(self.module)
         self.weights = [p for p in self.module.parameters() if p.requires_grad]
         self.targets = all_targets(data, offset)
-        self.optimiser = fit.make_optimiser(self.weights, fit.learning_rate_for(len(data)))
+        self.optimiser = fit.make_optimiser(self.weights, fit.learning_rate_for(data.total))
 
     def run(self) -> None:
         """Make the steps of the plan, or those until the held-out error stops falling."""
@@ -58,12 +60,15 @@ class SingleFit:
         if stopping is not None:
             held_out = stopping.held_out(self.data, is_first_fit=self.is_first)
         if stopping is None or held_out is None:
-            plan = self.fit.plan(self.data, self.module, self.generator)
+            is_alone = isinstance(self.data.shards, OneShard)
+            draw = self.fit.plan if is_alone else self.fit.shard_plan
+            plan = draw(self.data, self.module, self.generator)
             with global_randomness_from(self.generator):
-                for batch in plan.to(self.data.inputs.device):
+                for batch in plan.to(self.data.inputs.device).batches():
                     self._step(*batch)
         else:
             self._run_until_stopped(stopping, held_out)
+        set_row_seeds(self.module, None)
         self.module.eval()
 
     def _run_until_stopped(self, stopping: HeldOutStopping, held_out: Tensor) -> None:
@@ -84,7 +89,7 @@ class SingleFit:
             while rule.next_steps:
                 first = rule.step + 1
                 plan = self._plan(rule.next_steps, held_out, draws)
-                for step, batch in enumerate(plan, start=first):
+                for step, batch in enumerate(plan.batches(), start=first):
                     self._step(*batch)
                     stopping.average(averages, self.weights, step)
                 _copy_buffers(self.representation, averaged)
@@ -96,16 +101,25 @@ class SingleFit:
         plan = self.fit.plan(self.data, self.module, draws, steps=steps, held_out=held_out)
         return plan.to(self.data.inputs.device)
 
-    def _step(self, samples: Tensor, present: Tensor, seeds: Tensor) -> None:
+    def _step(self, samples: Tensor, present: Tensor, seeds: Tensor, total: Tensor | int) -> None:
+        self.optimiser.zero_grad()
+        if len(samples):  # a shard may have none of the tasks of a batch
+            self._set_seeds(seeds)
+            train_on(self.module, samples.numel())
+            inputs = self.fit.augmented(self.data.inputs[samples.flatten()], self.generator)
+            features = self.representation(inputs).unflatten(0, samples.shape)
+            errors = self.fit.errors(features, self.targets[samples], present, self.ridge)
+            (errors.square().sum() / total).backward()
+        sum_gradients(self.weights, self.data.shards)
+        self.optimiser.step()
+
+    def _set_seeds(self, seeds: Tensor) -> None:
+        """Set those of the layers [layer], or of the layers and rows [layer, n]."""
+        if seeds.ndim == 2:
+            set_row_seeds(self.module, seeds)
+            return
         for layer, seed in zip(self.layers, seeds, strict=True):
             layer.seed = seed
-        train_on(self.module, samples.numel())
-        inputs = self.fit.augmented(self.data.inputs[samples.flatten()], self.generator)
-        features = self.representation(inputs).unflatten(0, samples.shape)
-        errors = self.fit.errors(features, self.targets[samples], present, self.ridge)
-        self.optimiser.zero_grad()
-        (errors.square().sum() / present.sum()).backward()
-        self.optimiser.step()
 
 
 def _state(representation: NeuralRepresentation) -> dict[str, Tensor]:

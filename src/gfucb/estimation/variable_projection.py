@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import LeastSquares
+from gfucb.core.shards import in_any, totals
 from gfucb.core.validation.settings import (
     validate_choice,
     validate_component,
@@ -25,6 +26,7 @@ from gfucb.estimation.profile import best_on, trainable_copy, with_best_heads
 from gfucb.estimation.single_fit import SingleFit
 from gfucb.estimation.stacked_fit import StackedFit
 from gfucb.estimation.stopping import HeldOutStopping, StoppingRule
+from gfucb.estimation.task_plan import TaskPlan, draw_by_task
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
 from gfucb.models.nn.networks import convolves, num_unbounded
 from gfucb.models.nn.stacked import NetworkStack
@@ -119,7 +121,7 @@ class VariableProjection(LeastSquares):
         representation = trainable_copy(start)
         module = representation.module
         has_weights = any(p.requires_grad for p in module.parameters())
-        if not has_weights or not self.can_train(len(data), module, start.heads.shape[1]):
+        if not has_weights or not self.can_train(data.total, module, start.heads.shape[1]):
             return with_best_heads(start, data, penalty)
         SingleFit(
             self,
@@ -128,7 +130,7 @@ class VariableProjection(LeastSquares):
             offset=start.offset,
             ridge=penalty.ridge,
             generator=generator,
-            is_first=not bool(start.heads.any()),
+            is_first=not in_any(data.shards, bool(start.heads.any())),
         ).run()
         return best_on(representation, data, start, penalty)
 
@@ -160,17 +162,38 @@ class VariableProjection(LeastSquares):
             data,
             module,
             generator,
-            steps=self.steps_for(data.samples_per_task.cpu(), module) if steps is None else steps,
+            steps=self._usual_steps(data, module) if steps is None else steps,
             batch_size=self.batch_size,
             samples_per_task=self.samples_per_task,
             held_out=held_out,
         )
 
+    def shard_plan(
+        self, data: MultitaskDataset, module: nn.Module, generator: torch.Generator
+    ) -> TaskPlan:
+        """The part of a shard in the random draws of a fit of `module` to the data of all."""
+        return draw_by_task(
+            data,
+            module,
+            generator,
+            steps=self._usual_steps(data, module),
+            batch_size=self.batch_size,
+            samples_per_task=self.samples_per_task,
+        )
+
+    def _usual_steps(self, data: MultitaskDataset, module: nn.Module) -> int:
+        """`steps_for` the samples of all shards."""
+        counts = data.samples_per_task.cpu()
+        if data.shards.count > 1:
+            num_tasks, num_samples = totals(data.shards, int((counts > 0).sum()), len(data))
+            counts = torch.tensor([num_samples / max(1, num_tasks)])
+        return self.steps_for(counts, module)
+
     def stopping_rule(
         self, stopping: HeldOutStopping, data: MultitaskDataset, module: nn.Module
     ) -> StoppingRule:
         """The rule that stops a fit of `module` to `data`."""
-        steps = self.steps_for(data.samples_per_task.cpu(), module)
+        steps = self._usual_steps(data, module)
         bound = stopping.step_bound(steps, len(data), self.batch_size)
         return StoppingRule(stopping, usual_steps=steps, bound=bound, num_samples=len(data))
 

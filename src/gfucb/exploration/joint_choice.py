@@ -15,6 +15,9 @@ sum of squared widths, so branch and bound is fast:
 4. *Fronts.* The remaining options are combined group by group. Only partial sums
    (mean, squared width) that are not dominated and whose bound exceeds the incumbent's value
    remain. The best complete sum is the exact maximum.
+
+If the groups are in several shards, steps 1 to 3 need sums and maxima over shards only. Step 4
+needs the groups that are not yet decided, which are few.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.shards import ONE_SHARD, Shards, first_largest, in_any, totals
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -46,10 +51,14 @@ class JointChoice:
     is_exact: bool
 
 
-def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float) -> JointChoice:
+def choose_jointly(
+    means: Floats, squared_widths: Floats, squared_radius: float, shards: Shards = ONE_SHARD
+) -> JointChoice:
     """Solve the problem above for means and squared widths [group, option].
 
     An option with a mean of minus infinity is not available; every group has an available one.
+    With several shards the groups, maybe none, and the chosen options are those of one shard; the
+    value is that of the groups of all.
 
     Raises:
         InvalidInputError: a mean or a squared width of an available option is not finite, or
@@ -57,40 +66,54 @@ def choose_jointly(means: Floats, squared_widths: Floats, squared_radius: float)
     """
     with np.errstate(over="ignore", invalid="ignore"):  # `_magnitude` refuses the result
         widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
-    magnitude = _magnitude(means, widths)
-    if len(means) == 1:
-        values = means + np.sqrt(widths)
-        best = _first_best(values, ROUNDING * float(np.abs(values.max())))
-        return JointChoice(best, float(values[0, best[0]]), is_exact=True)
+    magnitude, num_groups = _magnitude(means, widths, shards)
+    if num_groups == 1:
+        return _choose_alone(means, widths, shards)
     tolerance = ROUNDING * magnitude  # smaller differences are rounding errors
-    scale = _best_scale(means, widths)
+    scale = _best_scale(means, widths, shards)
     scores = means + _over(widths, 2 * scale)
-    incumbent, value = _improve(means, widths, _first_best(scores, tolerance), tolerance)
+    incumbent, value = _improve(means, widths, _first_best(scores, tolerance), tolerance, shards)
     best_scores = scores.max(1)
-    bound = scale / 2 + float(best_scores.sum())
+    bound = scale / 2 + totals(shards, float(best_scores.sum()))[0]
     to_beat = value + tolerance
     if bound <= to_beat:
         return JointChoice(incumbent, value, is_exact=True)
 
     promising = bound - (best_scores[:, None] - scores) > to_beat
-    found = _best_on_fronts(means, widths, scores, scale, promising, to_beat)
+    found = _best_on_fronts(means, widths, scores, scale, promising, to_beat, shards)
     if found is None:
         return JointChoice(incumbent, value, is_exact=False)
     return found if found.value > value else JointChoice(incumbent, value, is_exact=True)
 
 
-def _magnitude(means: Floats, widths: Floats) -> float:
-    """An upper bound of the absolute value of every tuple; an error if it is not finite."""
+def _choose_alone(means: Floats, widths: Floats, shards: Shards) -> JointChoice:
+    """The best option of a single group, which is in one of the shards."""
+    values = means + np.sqrt(widths)
+    rounding = ROUNDING * float(np.abs(values.max())) if len(values) else 0.0
+    best = _first_best(values, rounding)
+    (value,) = totals(shards, float(values[np.arange(len(values)), best].sum()))
+    return JointChoice(best, value, is_exact=True)
+
+
+def _magnitude(means: Floats, widths: Floats, shards: Shards) -> tuple[float, int]:
+    """An upper bound of the absolute value of every tuple, and the number of groups.
+
+    An error if the bound is not finite.
+    """
     sizes = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means))
     with np.errstate(over="ignore", invalid="ignore"):
-        magnitude = float(sizes.max(1).sum() + np.sqrt(widths.max(1).sum()))
-    # max propagates NaN and infinity; a negative width is visible only in the minimum.
-    if not (np.isfinite(magnitude) and widths.min() >= 0):
+        # max propagates NaN and infinity; a negative width is visible only in the minimum.
+        is_negative = not widths.min(initial=0.0) >= 0
+        size, width, num_negative, num_groups = totals(
+            shards, sizes.max(1).sum(), widths.max(1).sum(), float(is_negative), len(means)
+        )
+        magnitude = float(size + np.sqrt(width))
+    if not np.isfinite(magnitude) or num_negative:
         raise InvalidInputError(
             "predicted values and squared widths must be finite, widths not negative, and their "
             "sums representable; rewards or inputs are too large, or the fit has diverged"
         )
-    return magnitude
+    return magnitude, int(num_groups)
 
 
 def _first_best(scores: Floats, tolerance: float) -> Indices:
@@ -103,21 +126,22 @@ def _over(widths: Floats, scale: float) -> Floats:
     return widths / scale if scale > 0 else np.zeros_like(widths)
 
 
-def _best_scale(means: Floats, widths: Floats) -> float:
+def _best_scale(means: Floats, widths: Floats, shards: Shards) -> float:
     """An s close to the minimiser of D(s). Every s gives a valid bound, so it need not be exact.
 
     D is convex in 1/s, and stationary where s^2 equals the sum of the widths of the options that
     attain D(s). That sum decreases in s, so the stationary point lies between the brackets.
     """
-    high = float(np.sqrt(widths.max(1).sum()))
+    most, least = totals(shards, widths.max(1).sum(), widths.min(1).sum())
+    high = float(np.sqrt(most))
     # The smallest sum of widths can be zero; the scale must be positive.
-    low = max(float(np.sqrt(widths.min(1).sum())), 1e-6 * high)
+    low = max(float(np.sqrt(least)), 1e-6 * high)
     groups, scale = np.arange(len(means)), high
     for _ in range(MAX_SCALES):
         if high <= low * (1 + 1e-6):
             break
         taken = (means + widths / (2 * scale)).argmax(1)
-        attained = float(np.sqrt(widths[groups, taken].sum()))
+        attained = float(np.sqrt(totals(shards, widths[groups, taken].sum())[0]))
         if attained == scale:
             break
         low, high = (scale, high) if attained > scale else (low, scale)
@@ -126,7 +150,7 @@ def _best_scale(means: Floats, widths: Floats) -> float:
 
 
 def _improve(
-    means: Floats, widths: Floats, options: Indices, tolerance: float
+    means: Floats, widths: Floats, options: Indices, tolerance: float, shards: Shards
 ) -> tuple[Indices, float]:
     """Apply the best change of one option while it helps; return the options and their value.
 
@@ -134,23 +158,33 @@ def _improve(
     the same: an incumbent that could be improved further only makes elimination weaker.
     """
     groups = np.arange(len(options))
-    for _ in range(means.size):
+    for _ in range(int(totals(shards, means.size)[0])):
         mean, width = means[groups, options], widths[groups, options]
-        other_means = mean.sum() - mean
-        other_widths = np.maximum(width.sum() - width, 0.0)
+        all_means, all_widths = totals(shards, mean.sum(), width.sum())
+        other_means = all_means - mean
+        other_widths = np.maximum(all_widths - width, 0.0)
         values = other_means[:, None] + means + np.sqrt(other_widths[:, None] + widths)
-        value = float(mean.sum() + np.sqrt(width.sum()))
-        group, option = np.unravel_index(values.argmax(), values.shape)
-        if values[group, option] <= value + tolerance:
+        value = float(all_means + np.sqrt(all_widths))
+        best, owner = first_largest(shards, float(values.max(initial=-np.inf)))
+        if not best > value + tolerance:
             break
-        options = options.copy()
-        options[group] = option
+        if owner == shards.index:
+            group, option = np.unravel_index(values.argmax(), values.shape)
+            options = options.copy()
+            options[group] = option
     mean, width = means[groups, options], widths[groups, options]
-    return options, float(mean.sum() + np.sqrt(width.sum()))
+    all_means, all_widths = totals(shards, mean.sum(), width.sum())
+    return options, float(all_means + np.sqrt(all_widths))
 
 
 def _best_on_fronts(
-    means: Floats, widths: Floats, scores: Floats, scale: float, promising: Mask, to_beat: float
+    means: Floats,
+    widths: Floats,
+    scores: Floats,
+    scale: float,
+    promising: Mask,
+    to_beat: float,
+    shards: Shards,
 ) -> JointChoice | None:
     """The best tuple of promising options with a value above `to_beat`.
 
@@ -159,20 +193,21 @@ def _best_on_fronts(
     """
     nothing = JointChoice(np.zeros(len(means), dtype=np.intp), -np.inf, is_exact=True)
     num_promising = promising.sum(1)
-    if (num_promising == 0).any():
+    if in_any(shards, bool((num_promising == 0).any())):
         return nothing
     # A group with one promising option is decided. With many groups most are.
     decided, undecided = np.flatnonzero(num_promising == 1), np.flatnonzero(num_promising > 1)
     taken = promising.argmax(1)
-    sums = means[decided, taken[decided]].sum(keepdims=True)
-    spreads = widths[decided, taken[decided]].sum(keepdims=True)
-    best_scores = scores[undecided].max(1)
+    mean, width = means[decided, taken[decided]].sum(), widths[decided, taken[decided]].sum()
+    sums, spreads = (np.array([total]) for total in totals(shards, mean, width))
+    left = _undecided(means, widths, scores, promising, undecided, shards)
+    best_scores = left.scores.max(1)
     remaining = best_scores.sum() - best_scores.cumsum()  # bound of the groups not yet combined
     history: list[tuple[Indices, Indices]] = []
-    for group, rest in zip(undecided, remaining, strict=True):
-        options = np.flatnonzero(promising[group])
-        new_sums = (sums[:, None] + means[group, options]).ravel()
-        new_spreads = (spreads[:, None] + widths[group, options]).ravel()
+    for group, rest in enumerate(remaining):
+        options = np.flatnonzero(left.promising[group])
+        new_sums = (sums[:, None] + left.means[group, options]).ravel()
+        new_spreads = (spreads[:, None] + left.widths[group, options]).ravel()
         bounds = new_sums + _over(new_spreads, 2 * scale) + scale / 2 + rest
         alive = np.flatnonzero(bounds > to_beat)
         alive = alive[_undominated(new_sums[alive], new_spreads[alive])]
@@ -185,10 +220,44 @@ def _best_on_fronts(
     values = sums + np.sqrt(spreads)
     state = int(values.argmax())
     value, chosen = float(values[state]), taken.astype(np.intp)
-    for group, (parents, picks) in zip(undecided[::-1], reversed(history), strict=True):
-        chosen[group] = picks[state]
+    own = {left.first + position: group for position, group in enumerate(undecided)}
+    for position, (parents, picks) in reversed(list(enumerate(history))):
+        if position in own:
+            chosen[own[position]] = picks[state]
         state = int(parents[state])
     return JointChoice(chosen, value, is_exact=True)
+
+
+@dataclass(frozen=True)
+class _Undecided:
+    """The undecided groups of all shards, [group, option] each; the own ones begin at `first`."""
+
+    means: Floats
+    widths: Floats
+    scores: Floats
+    promising: Mask
+    first: int = 0
+
+
+def _undecided(
+    means: Floats,
+    widths: Floats,
+    scores: Floats,
+    promising: Mask,
+    undecided: Indices,
+    shards: Shards,
+) -> _Undecided:
+    parts = (means[undecided], widths[undecided], scores[undecided])
+    if shards.count == 1:
+        return _Undecided(*parts, promising[undecided])
+    sizes = shards.gather(torch.tensor([[len(undecided), means.shape[1]]]))
+    # Options that a shard does not have are not promising. Neither are those without a mean.
+    rows = np.full((len(undecided), 4, int(sizes[:, 1].max())), -np.inf)
+    for position, part in enumerate((*parts, promising[undecided])):
+        rows[:, position, : means.shape[1]] = part
+    found = shards.gather(torch.from_numpy(rows)).numpy()
+    first = int(sizes[: shards.index, 0].sum())
+    return _Undecided(found[:, 0], found[:, 1], found[:, 2], found[:, 3] > 0, first)
 
 
 def _undominated(sums: Floats, spreads: Floats) -> Indices:

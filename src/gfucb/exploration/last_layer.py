@@ -144,7 +144,9 @@ def joint_actions(
     )
     widths = ellipsoid.squared_widths(features, action_sets.tasks)
     if len(action_sets.tasks.unique()) == len(action_sets.tasks):
-        choice = choose_jointly(means.cpu().numpy(), widths.cpu().numpy(), ellipsoid.squared_radius)
+        choice = choose_jointly(
+            means.cpu().numpy(), widths.cpu().numpy(), ellipsoid.squared_radius, ellipsoid.shards
+        )
         return torch.as_tensor(choice.options, device=means.device), choice.is_exact
     return _joint_actions_of_repeated_tasks(ellipsoid, features, means, widths, action_sets)
 
@@ -179,7 +181,7 @@ def _joint_actions_of_repeated_tasks(
         total = features[rows, actions].sum(1).unsqueeze(0)
         squared_widths = ellipsoid.squared_widths(total, action_sets.tasks[rows[:1]])
         group_widths[group, : len(actions)] = squared_widths.squeeze(0).cpu()
-    choice = choose_jointly(group_means, group_widths, ellipsoid.squared_radius)
+    choice = choose_jointly(group_means, group_widths, ellipsoid.squared_radius, ellipsoid.shards)
     chosen = torch.empty_like(action_sets.tasks)
     for rows, actions, option in zip(groups, combinations, choice.options, strict=True):
         chosen[rows] = actions[option].to(chosen.device)

@@ -215,7 +215,8 @@ class ConfidenceSet:
     def _ellipsoid(
         self, heads: Tensor, factors: CopyOnWriteRows, squared_radius: float
     ) -> HeadEllipsoid:
-        return HeadEllipsoid(heads, factors, squared_radius, self.head_norm_bound)
+        bound, shards = self.head_norm_bound, self.data.shards
+        return HeadEllipsoid(heads, factors, squared_radius, bound, shards)
 
     def _statistics(self, features: Tensor) -> HeadStatistics:
         targets = self.data.targets - self.center.offset

@@ -7,6 +7,8 @@ import copy
 import torch
 from torch import Tensor
 
+from gfucb.core.shards import ONE_SHARD, Shards
+
 
 class MultitaskDataset:
     """Samples of all tasks in one growing table.
@@ -16,6 +18,7 @@ class MultitaskDataset:
 
     Attributes:
         num_tasks: number of tasks; task indices are 0 .. num_tasks - 1.
+        shards: of which this process holds one; these are the samples of its tasks.
         auxiliary_targets: further targets for the representation, [sample, target]; None without.
     """
 
@@ -27,14 +30,19 @@ class MultitaskDataset:
         *,
         device: torch.device | str = "cpu",
         capacity: int = 64,
+        shards: Shards = ONE_SHARD,
     ) -> None:
         self.num_tasks = num_tasks
+        self.shards = shards
         self.auxiliary_targets: Tensor | None = None
         self._size = 0
         self._inputs = torch.empty(capacity, *input_shape, dtype=input_dtype, device=device)
         self._tasks = torch.empty(capacity, dtype=torch.int64, device=device)
         self._targets = torch.empty(capacity, dtype=torch.float64, device=device)
         self._counts = torch.zeros(num_tasks, dtype=torch.int64, device=device)
+        # Of the other shards: all their samples, and the most samples of a task; the same before
+        # the last append.
+        self._others = self._others_before = (0, 0)
 
     def __len__(self) -> int:
         return self._size
@@ -64,13 +72,18 @@ class MultitaskDataset:
         return self._counts
 
     @property
+    def total(self) -> int:
+        """The number of samples of all shards."""
+        return self._size + self._others[0]
+
+    @property
     def round_index(self) -> int:
         """The paper's t: one more than the largest number of samples any task has.
 
         If every task has a reward in every round, this is the index of the next round, from 1.
         """
         # Paper: E_t holds the data up to t - 1 in (*) and up to t in the lemmas; here, t - 1.
-        return 1 + int(self._counts.max())
+        return 1 + max(int(self._counts.max()) if self.num_tasks else 0, self._others[1])
 
     @property
     def capacity(self) -> int:
@@ -85,8 +98,10 @@ class MultitaskDataset:
         self._tasks[self._size : end] = tasks
         self._targets[self._size : end] = targets
         added = torch.bincount(self._tasks[self._size : end], minlength=self.num_tasks)
-        self._counts = self._counts + added
-        self._size = end
+        counts = self._counts + added
+        others = self._count_others(end, counts)
+        self._others, self._others_before = others, self._others
+        self._counts, self._size = counts, end
 
     def snapshot(self) -> MultitaskDataset:
         """The samples so far as a value: later appends do not change it.
@@ -121,9 +136,18 @@ class MultitaskDataset:
         return same
 
     def truncate(self, size: int) -> None:
-        """Remove all samples after the first `size`."""
+        """Remove all samples after the first `size`: those of the last append, with shards."""
         self._size = min(size, self._size)
         self._counts = torch.bincount(self.tasks, minlength=self.num_tasks)
+        self._others = self._others_before
+
+    def _count_others(self, size: int, counts: Tensor) -> tuple[int, int]:
+        """Ask the other shards for their samples: all shards append together."""
+        if self.shards.count == 1:
+            return 0, 0
+        most = int(counts.max()) if self.num_tasks else 0
+        sizes = self.shards.gather(torch.tensor([[size, most]]))
+        return int(sizes[:, 0].sum()) - size, int(sizes[:, 1].max())
 
     def _reserve(self, size: int) -> None:
         if size <= self.capacity:

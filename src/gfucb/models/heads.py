@@ -19,6 +19,7 @@ from gfucb.core.linalg import (
     task_sums,
 )
 from gfucb.core.records import Prediction
+from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.core.validation.record_fields import (
     require_bound,
     require_floats,
@@ -192,12 +193,14 @@ class HeadEllipsoid:
         factors: L_i, lower triangles, [task, feature, feature].
         squared_radius: >= 0.
         norm_bound: additionally |w_i| <= norm_bound, or None.
+        shards: over which the sum goes; these are the tasks of one of them.
     """
 
     centers: Tensor
     factors: CopyOnWriteRows
     squared_radius: float
     norm_bound: float | None = None
+    shards: Shards = ONE_SHARD
 
     def __post_init__(self) -> None:
         require_floats(self.centers, "centers", "task", "feature")
@@ -241,7 +244,7 @@ class HeadEllipsoid:
         Without a norm bound this is  centers + V^-1 g sqrt(radius / g^T V^-1 g).
         """
         reach = self._solved(directions)
-        squared_length = (directions * reach).sum()
+        squared_length = self.shards.sum((directions * reach).sum())
         if self.squared_radius == 0 or squared_length == 0:
             return self.centers
         heads = self.centers + reach * (self.squared_radius / squared_length).sqrt()
@@ -311,7 +314,8 @@ class HeadEllipsoid:
         steps = heads - self.centers
         moved = steps.any(-1).nonzero().squeeze(1)
         factors = self.cholesky if len(moved) == len(steps) else self.factors[moved]
-        return float((factors.mT @ steps[moved].unsqueeze(-1)).square().sum())
+        own = float((factors.mT @ steps[moved].unsqueeze(-1)).square().sum())
+        return totals(self.shards, own)[0]
 
 
 def shorten(heads: Tensor, norm_bound: float) -> None:

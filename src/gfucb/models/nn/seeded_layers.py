@@ -14,9 +14,14 @@ from gfucb.core.hashed_draws import hashed_words, uniform_draws
 
 
 class SeededLayer(nn.Module):
-    """Its draws are a hash of its seed and their index."""
+    """Its draws are a hash of its seed and their index.
+
+    With `row_seeds` [n] each row of a batch has a seed of its own, so that its draws do not depend
+    on the other rows.
+    """
 
     seed: Tensor
+    row_seeds: Tensor | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +48,12 @@ class SeededDropout(SeededLayer):
         """In training, set a random part of `x` to zero and scale up the rest."""
         if not self.training or self.threshold == 0:
             return x
-        draws = _bytes_of(self.words(-(-x.numel() // 8)))[: x.numel()].view(x.shape)
+        if self.row_seeds is None:
+            draws = _bytes_of(self.words(-(-x.numel() // 8)))[: x.numel()].view(x.shape)
+        else:
+            width = x[0].numel() if len(x) else 0
+            words = hashed_words(self.row_seeds, -(-width // 8))
+            draws = _bytes_of(words.flatten()).view(len(x), -1)[:, :width].reshape(x.shape)
         return x * (draws >= self.threshold) * (256 / (256 - self.threshold))
 
 
@@ -75,7 +85,10 @@ class SeededJitter(SeededLayer):
         return grid_sample(images, grid, align_corners=False).view(x.shape)
 
     def _draws(self, count: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        words = self.words(4 * count).view(4, count, 1, 1)
+        if self.row_seeds is None:
+            words = self.words(4 * count).view(4, count, 1, 1)
+        else:
+            words = hashed_words(self.row_seeds, 4).T.reshape(4, count, 1, 1)
         draws = uniform_draws(words, dtype)
         # The grid has length 2, so a share of the side is twice that number on the grid.
         reach = 2 * self.shift
@@ -85,6 +98,12 @@ class SeededJitter(SeededLayer):
             reach * draws[2],
             reach * draws[3],
         )
+
+
+def set_row_seeds(module: nn.Module, seeds: Tensor | None) -> None:
+    """Set the seeds of the rows of the next batch, [layer, n], or none."""
+    for index, layer in enumerate(seeded_layers(module)):
+        layer.row_seeds = None if seeds is None else seeds[index]
 
 
 def seeded_layers(module: nn.Module) -> list[SeededLayer]:

@@ -1,0 +1,89 @@
+"""One shard of an agent: the agent of some tasks, whose fits are those of all."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from gfucb.bandits.gfucb import GFUCB
+from gfucb.bandits.learner import Learner
+from gfucb.core.action_sets import ActionSets
+from gfucb.core.errors import InvalidInputError
+from gfucb.core.records import Decision
+from gfucb.core.shards import OneShard, Shards
+from gfucb.estimation.variable_projection import VariableProjection
+from gfucb.exploration.last_layer import LastLayer
+
+
+class Shard:
+    """The tasks of one process, with the representation of all.
+
+    All shards call the methods together and in the same order, each with the rows of its own tasks,
+    maybe none. Task t of all tasks is task t // count of the shard t % count.
+
+    Args:
+        agent: an agent for the tasks of this shard, without data. All shards have the same settings
+            but for the number of tasks.
+        shards: the exchange with the other shards.
+    """
+
+    def __init__(self, agent: GFUCB, shards: Shards) -> None:
+        self.agent, self.shards = agent, shards
+        require_divisible(agent)
+        if not isinstance(shards, OneShard):
+            agent.network_learner.shards = shards
+
+    def decide(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> Decision:
+        """Choose an action in every row, as `GFUCB.decide` does for the rows of all shards.
+
+        Args:
+            candidates: [row, action, *input]; the shape of an action's inputs counts without rows.
+            tasks: numbers in this shard, [row].
+            available: [row, action] of booleans.
+        """
+        action_sets = ActionSets(candidates, tasks, available)
+        self._require_network(action_sets.candidates.flatten(0, 1))
+        return self.agent.decide_sets(action_sets)
+
+    def observe(self, decision: Decision, rewards: Tensor) -> None:
+        """Learn from rewards [row], as `GFUCB.observe` does from the rewards of all shards."""
+        self.agent.observe(decision, rewards)
+
+    def _require_network(self, inputs: Tensor) -> None:
+        learner = self.agent.learner
+        if not isinstance(learner, Learner) and not isinstance(learner.for_inputs(inputs), Learner):
+            raise InvalidInputError(
+                "agents with several shards need a network: tables and catalogues have models in "
+                "closed form that are fitted in one process. Pass representation=gfucb.NeuralClass "
+                "of a module, or use one process"
+            )
+
+
+def require_divisible(agent: GFUCB) -> None:
+    """Refuse an agent whose fits or decisions are no sums over tasks."""
+    learner = agent.network_learner
+    fit = learner.fit
+    if not isinstance(fit, VariableProjection) or fit.stopping is not None:
+        raise InvalidInputError(
+            f"shards need fit=VariableProjection() without stopping, got {type(fit).__name__}"
+        )
+    if type(agent.action_selector) is not LastLayer:
+        raise InvalidInputError(
+            "shards need action_selector=LastLayer(), "
+            f"got {type(agent.action_selector).__name__}, which needs the data of all tasks"
+        )
+    if learner.penalty.norm_bound is not None:
+        raise InvalidInputError("shards have no head_norm_bound; leave it out")
+    if learner.num_samples:
+        raise InvalidInputError("a shard starts from an agent without data; build a new one")
+    _require_no_batch_statistics(agent)
+
+
+def _require_no_batch_statistics(agent: GFUCB) -> None:
+    module = getattr(agent.representation_class, "module", None)
+    layers = module.modules() if isinstance(module, nn.Module) else ()
+    for layer in layers:
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            raise InvalidInputError(
+                f"the network has a {type(layer).__name__}, whose batch would be that of one "
+                "shard; use LayerNorm or GroupNorm"
+            )

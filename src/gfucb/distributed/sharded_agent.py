@@ -1,0 +1,218 @@
+"""An agent whose tasks are in several processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from gfucb.bandits.gfucb import GFUCB
+from gfucb.core.errors import GFUCBError
+from gfucb.core.records import Decision
+from gfucb.core.validation.arrays import ArrayLike
+from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
+from gfucb.core.validation.settings import validate_count
+from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
+from gfucb.distributed.process_shards import TIMEOUT_SECONDS
+from gfucb.distributed.worker import WorkerSettings, run_worker
+
+# A call is repeated this often if a shard dies.
+REPEATS = 2
+
+
+class ShardError(GFUCBError):
+    """A shard has failed, and could not be rebuilt."""
+
+
+class ShardedAgent:
+    """One agent whose tasks are divided among processes: task t is in process t % num_shards.
+
+    Each process has the data, the statistics and the heads of its tasks. The representation is the
+    same in all. A fit computes the gradient of each process's tasks and adds them up, so it is the
+    fit of one process to all data, up to rounding.
+
+    >>> agent = ShardedAgent(make_agent, num_tasks=1000, num_shards=4)  # doctest: +SKIP
+
+    With a `directory` the processes keep their data there. A process that dies is then rebuilt, and
+    the call that it interrupted is repeated; a new `ShardedAgent` with the same directory continues
+    where the last one ended, even if it was killed.
+
+    Args:
+        make_agent: builds the agent of a number of tasks, with a network. It is called in every
+            process, so it must be importable: a function of a module, or `functools.partial` of
+            `GFUCB` with its arguments.
+        num_tasks: M; at least one for each process.
+        num_shards: the number of processes.
+        directory: where the processes keep their state; None keeps nothing.
+        timeout: seconds after which an exchange between processes has failed.
+    """
+
+    def __init__(
+        self,
+        make_agent: Callable[[int], GFUCB],
+        *,
+        num_tasks: int,
+        num_shards: int,
+        directory: str | Path | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self.num_shards = validate_count(num_shards, "num_shards")
+        self.num_tasks = validate_count(num_tasks, "num_tasks", at_least=num_shards)
+        self.make_agent, self.timeout = make_agent, timeout
+        self.directory = None if directory is None else str(directory)
+        self.calls = 0
+        self._workers: list[tuple[BaseProcess, Connection]] = []
+        self._held: Connection | None = None
+        self._meeting: tempfile.TemporaryDirectory[str] | None = None
+        self._start()
+
+    def decide(
+        self,
+        candidates: ArrayLike,
+        tasks: ArrayLike | None = None,
+        available: ArrayLike | None = None,
+    ) -> Decision:
+        """Choose an action in every row; the arguments of `GFUCB.decide`."""
+        sets = validate_action_sets(
+            candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
+        )
+        tensors = {"candidates": sets.candidates, "tasks": sets.tasks, "available": sets.available}
+        rows = self._rows(sets.tasks)
+        answers = self._repeated("decide", [self._part(tensors, own) for own in rows])
+        order = torch.cat(rows).argsort()
+        parts = [answer.tensors for answer in answers]
+        whole = {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
+        return decision_of(whole | {"tasks": sets.tasks})
+
+    def observe(self, decision: Decision, rewards: ArrayLike) -> None:
+        """Learn from rewards [row] of a decision; if a shard dies, the call is repeated."""
+        _, _, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
+        tensors = decision_tensors(decision) | {"rewards": values}
+        parts = [self._part(tensors, own) for own in self._rows(decision.tasks)]
+        call = self.calls + 1
+        self._repeated("observe", parts, call)
+        self.calls = call
+
+    def weights(self) -> dict[str, Tensor]:
+        """The representation as named tensors; the same in all processes."""
+        return dict(self._repeated("weights", [{}] * self.num_shards)[0].tensors)
+
+    @property
+    def processes(self) -> list[BaseProcess]:
+        """Those of the shards, in their order."""
+        return [process for process, _ in self._workers]
+
+    def close(self) -> None:
+        """End all processes; what is in the directory stays."""
+        for _, connection in self._workers:
+            connection.close()
+        if self._held is not None:
+            self._held.close()
+        for process, _ in self._workers:
+            process.join(timeout=1.0)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        if self._meeting is not None:
+            self._meeting.cleanup()
+        self._workers, self._held, self._meeting = [], None, None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        watched, self._held = context.Pipe(duplex=False)
+        self._meeting = tempfile.TemporaryDirectory(prefix="gfucb-shards-")
+        for index in range(self.num_shards):
+            ours, theirs = context.Pipe()
+            settings = WorkerSettings(
+                self.make_agent,
+                self.num_tasks,
+                index,
+                self.num_shards,
+                f"file://{self._meeting.name}/address",
+                self.directory,
+                self.timeout,
+            )
+            process = context.Process(
+                target=run_worker, args=(settings, theirs, watched), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self._workers.append((process, ours))
+        watched.close()
+        try:
+            self.calls = int(self._answers()[0].facts["calls"])
+        except BaseException:
+            self.close()
+            raise
+
+    def _repeated(
+        self, name: str, parts: Sequence[Mapping[str, Tensor]], call: int | None = None
+    ) -> list[Message]:
+        """The answers of all shards; with a directory, shards that die are rebuilt."""
+        for repeat in range(REPEATS + 1):
+            try:
+                for (_, connection), tensors in zip(self._workers, parts, strict=True):
+                    send(connection, Message(name, tensors))
+                return self._answers()
+            except (ShardError, OSError):
+                self.close()
+                if self.directory is None or repeat == REPEATS:
+                    raise
+                self._start()
+                if self.calls == call:  # all shards had kept the rewards before one died
+                    return []
+        raise AssertionError("unreachable")
+
+    def _answers(self) -> list[Message]:
+        """One answer of each shard; an error if one fails or ends."""
+        answers: dict[int, Message] = {}
+        while len(answers) < len(self._workers):
+            left = [pair for index, pair in enumerate(self._workers) if index not in answers]
+            ready = wait([x for process, pipe in left for x in (pipe, process.sentinel)])
+            for index, (process, connection) in enumerate(self._workers):
+                if index in answers:
+                    continue
+                if connection in ready:
+                    answers[index] = self._checked(connection, index)
+                elif process.sentinel in ready:
+                    raise ShardError(f"shard {index} has ended with {process.exitcode}")
+        return [answers[index] for index in range(len(self._workers))]
+
+    @staticmethod
+    def _checked(connection: Connection, index: int) -> Message:
+        try:
+            answer = receive(connection)
+        except EOFError as error:
+            raise ShardError(f"shard {index} has ended") from error
+        if answer.name == "failed":
+            raise ShardError(f"shard {index}: {answer.facts['error']}")
+        return answer
+
+    def _rows(self, tasks: Tensor) -> list[Tensor]:
+        """The rows of each shard."""
+        shard = tasks % self.num_shards
+        return [(shard == index).nonzero().squeeze(1) for index in range(self.num_shards)]
+
+    def _part(self, tensors: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
+        """The rows of one shard, with the numbers that tasks have there."""
+        own = {name: tensor[rows] for name, tensor in tensors.items()}
+        return own | {"tasks": own["tasks"] // self.num_shards}

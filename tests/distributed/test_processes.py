@@ -1,0 +1,161 @@
+"""Shards as processes: the same results, and faults that change nothing."""
+
+import functools
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from sharded_problem import (
+    COLUMNS,
+    FIT,
+    TASKS,
+    make_agent,
+    network,
+    play_agent,
+    play_shard,
+    problem,
+    require_same,
+    weights_of,
+)
+from thread_shards import in_threads
+from torch import nn
+
+import gfucb
+from gfucb.core.errors import InvalidInputError
+from gfucb.distributed import Shard, ShardedAgent, ShardError, connected
+from gfucb.distributed.messages import Message
+from gfucb.distributed.worker import Worker, WorkerSettings
+
+LAST = 5  # rounds
+
+
+class DyingNetwork(nn.Module):
+    """Fails in a training step as soon as there is a certain file."""
+
+    def __init__(self, path, fail):
+        super().__init__()
+        self.network, self.path, self.fail = network(), Path(path), fail
+
+    def forward(self, x):
+        if self.training and self.path.exists():
+            self.path.unlink(missing_ok=True)
+            self.fail()
+        return self.network(x)
+
+
+def make_dying_agent(path, fail, num_tasks):
+    return gfucb.GFUCB(num_tasks, DyingNetwork(path, fail), seed=3, fit=FIT)
+
+
+def kill_this_process():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def raise_error():
+    raise RuntimeError("the shard fails")
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return in_threads(1, functools.partial(play_shard, rounds=LAST))[0]
+
+
+def weights_in(agent):
+    return torch.cat([tensor.flatten() for _, tensor in sorted(agent.weights().items())])
+
+
+@pytest.mark.slow
+def test_two_processes_are_one_agent_even_if_one_is_killed_in_a_fit(alone, tmp_path):
+    expected, made = alone
+    fuse = tmp_path / "die"
+    make = functools.partial(make_dying_agent, str(fuse), kill_this_process)
+    directory = tmp_path / "shards"
+    with ShardedAgent(make, num_tasks=TASKS, num_shards=2, directory=directory) as agent:
+        found = play_agent(agent, 0, 2)
+        fuse.touch()  # the fit of the next rewards kills a shard in its first step
+        first = agent.processes
+        found |= play_agent(agent, 2, LAST)
+        assert not fuse.exists() and agent.processes != first
+        require_same(found, made)
+        assert float((weights_in(agent) - weights_of(expected)).abs().max()) < 1e-9
+        with pytest.raises(InvalidInputError, match="candidates must have the shape"):
+            agent.decide(torch.zeros(0, 3, COLUMNS))
+        agent.directory, second = None, agent.processes
+        os.kill(second[0].pid, signal.SIGKILL)
+        with pytest.raises((ShardError, OSError)):  # there is no directory to rebuild it from
+            play_agent(agent)
+    assert not any(process.is_alive() for process in (*first, *second))
+
+
+def commands(worker, first, last):
+    """Play rounds with the worker of a shard; return what `play_agent` returns."""
+    shards, made = worker.shard.shards, {}
+    for index in range(first, last):
+        candidates, rewards, active = problem(index)
+        own = active[active % shards.count == shards.index]
+        tensors = {
+            "candidates": candidates[own],
+            "tasks": own // shards.count,
+            "available": torch.ones(len(own), candidates.shape[1], dtype=torch.bool),
+        }
+        answer = dict(worker.answer(Message("decide", tensors)).tensors)
+        for row, task in enumerate(own.tolist()):
+            value = float(answer["optimistic_values"][row])
+            made[index, task] = int(answer["actions"][row]), value
+        answer["rewards"] = rewards[own, answer["actions"]]
+        worker.answer(Message("observe", answer))
+    return made
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_shards_rebuilt_from_their_directories_continue(alone, tmp_path, count):
+    expected, made = alone
+    fuse = tmp_path / "die"
+    make = functools.partial(make_dying_agent, str(fuse), raise_error)
+
+    def start(shards):
+        directory = str(tmp_path / "shards")
+        return Worker(WorkerSettings(make, TASKS, shards.index, count, "", directory, 1.0), shards)
+
+    def until_a_shard_fails(shards):
+        worker = start(shards)
+        played = commands(worker, 0, 2)
+        if shards.index == 0:
+            fuse.touch()
+        state = dict(worker.shard.agent.state())
+        shards.gather(torch.zeros(1))  # no shard fits before there is a file
+        with pytest.raises(Exception):  # noqa: B017 - of the network or of an exchange
+            commands(worker, 2, 3)
+        shards.exchange.barrier.abort()
+        after = worker.shard.agent.state()
+        return played, all(torch.equal(x, after[name]) for name, x in state.items())
+
+    def continued(shards):
+        worker = start(shards)
+        played = commands(worker, worker.calls, LAST)
+        return played, worker.calls, weights_of(worker.shard.agent)
+
+    before = in_threads(count, until_a_shard_fails)
+    assert all(is_unchanged for _, is_unchanged in before)  # the previous phi is in use
+    after = in_threads(count, continued)
+    found = {key: value for played, *_ in (*before, *after) for key, value in played.items()}
+    require_same(found, {key: value for key, value in made.items() if key in found})
+    for _, calls, weights in after:
+        assert calls == LAST
+        assert float((weights - weights_of(expected)).abs().max()) < 1e-9
+    directories = sorted((tmp_path / "shards").iterdir())
+    assert len(directories) == count
+    assert all(len(list(directory.glob("checkpoint-*"))) <= 2 for directory in directories)
+
+
+def test_agents_that_cannot_be_divided_are_refused():
+    with pytest.raises(InvalidInputError, match="LastLayer"):
+        Shard(make_agent(2, action_selector=gfucb.exploration.Greedy()), None)
+    with pytest.raises(InvalidInputError, match="head_norm_bound"):
+        Shard(make_agent(2, head_norm_bound=1.0), None)
+    with pytest.raises(InvalidInputError, match="BatchNorm1d"):
+        Shard(gfucb.GFUCB(2, nn.BatchNorm1d(COLUMNS)), None)
+    with pytest.raises(InvalidInputError, match="torchrun"), connected():
+        pass
