@@ -1,0 +1,326 @@
+"""Weak and strong scaling of one agent in several processes of one machine.
+
+    python -m benchmarks.shard_scaling --json benchmarks/shard_scaling.json
+
+Weak scaling: 1,000 tasks and a batch of 1,024 samples for each shard. Strong scaling: 4,000 tasks
+and batches of 4,096 samples, divided among the shards. The data are synthetic: 16 columns, 10
+actions, 20 samples for each task. The network is the default one, with 128 features. Each process
+has one thread. Measured are the time of a fit of phi, and that of a round in which every task
+decides (the joint choice) and gets a reward. A round or a fit ends when the last shard has ended.
+Efficiency of weak scaling is the time of one shard divided by that of S shards; of strong scaling,
+the same divided by S.
+
+Exchanges are counted, and small and large ones are timed by themselves: `shard_plan.py` predicts
+larger numbers of shards from these. It needs torch, numpy, scipy and safetensors only. The file is
+written after each number of shards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gfucb import GFUCB
+from gfucb.core.shards import Shards
+from gfucb.distributed import ProcessShards, Shard, connected
+from gfucb.estimation.variable_projection import VariableProjection
+from gfucb.models.network_classes import DefaultNetworkClass
+
+COLUMNS, ACTIONS, SAMPLES, TRUE_FEATURES = 16, 10, 20, 4
+WEAK_TASKS, STRONG_TASKS, BATCH = 1000, 4000, 1024
+GOAL = 0.7
+
+
+@dataclass(frozen=True)
+class Case:
+    """One number of shards.
+
+    Attributes:
+        kind: "weak" or "strong".
+        shards: their number.
+        tasks: of each shard.
+        batch_size: samples in a step of a fit, of all shards together.
+        rounds: how many are timed.
+        fits: how many are timed.
+    """
+
+    kind: str
+    shards: int
+    tasks: int
+    batch_size: int
+    rounds: int
+    fits: int
+
+
+@dataclass
+class CountedShards:
+    """Shards that count their exchanges, and the bytes that this shard sends."""
+
+    inner: Shards
+    exchanges: int = 0
+    sent: int = 0
+    seconds: float = 0.0
+
+    @property
+    def index(self) -> int:
+        """Of the shard."""
+        return self.inner.index
+
+    @property
+    def count(self) -> int:
+        """Of all shards."""
+        return self.inner.count
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum, counted."""
+        return self._counted(self.inner.sum, values)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """All rows, counted."""
+        return self._counted(self.inner.gather, rows)
+
+    def _counted(self, exchange: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+        begin = time.perf_counter()
+        found = exchange(values)
+        self.seconds += time.perf_counter() - begin
+        self.exchanges += 1
+        self.sent += values.numel() * values.element_size()
+        return found
+
+    def taken(self) -> dict[str, float]:
+        """What was counted since the last call."""
+        found = {"exchanges": self.exchanges, "bytes": self.sent, "seconds": self.seconds}
+        self.exchanges, self.sent, self.seconds = 0, 0, 0.0
+        return found
+
+
+@dataclass
+class Times:
+    """Seconds of one shard, and what it exchanged, for each fit and each round."""
+
+    fits: list[float] = field(default_factory=list)
+    rounds: list[float] = field(default_factory=list)
+    fit_exchanges: list[dict[str, float]] = field(default_factory=list)
+    round_exchanges: list[dict[str, float]] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    sums: list[float] = field(default_factory=list)
+    gradient_bytes: int = 0
+    memory: int = 0
+
+
+class Problem:
+    """Rewards of one shard's tasks, which share a nonlinear representation."""
+
+    def __init__(self, index: int, num_tasks: int) -> None:
+        self.draws = torch.Generator().manual_seed(1000 + index)
+        shared = torch.Generator().manual_seed(0)
+        self.basis = torch.randn(COLUMNS, TRUE_FEATURES, generator=shared)
+        self.heads = torch.randn(num_tasks, TRUE_FEATURES, generator=self.draws)
+
+    def inputs(self, *shape: int) -> Tensor:
+        """Random inputs [*shape, column]."""
+        return torch.randn(*shape, COLUMNS, generator=self.draws)
+
+    def rewards(self, inputs: Tensor, tasks: Tensor) -> Tensor:
+        """Noisy rewards of inputs [n, column] for tasks [n]."""
+        noise = 0.1 * torch.randn(len(tasks), generator=self.draws)
+        return (((inputs @ self.basis).tanh() * self.heads[tasks]).sum(1) + noise).double()
+
+
+def run_shard(case: Case, address: str, index: int, path: str) -> None:
+    """Measure one shard, and write its times to a file."""
+    torch.set_num_threads(1)
+    with connected(address, index=index, count=case.shards) as processes:
+        times = _measured(case, processes)
+    Path(path).write_text(json.dumps(asdict(times)))
+
+
+def _measured(case: Case, processes: ProcessShards) -> Times:
+    shards, times = CountedShards(processes), Times()
+    problem = Problem(processes.index, case.tasks)
+    agent = GFUCB(
+        case.tasks,
+        DefaultNetworkClass(),
+        seed=0,
+        fit=VariableProjection(batch_size=case.batch_size),
+        refit_growth=float("inf"),
+        self_supervision=None,
+    )
+    shard = Shard(agent, shards)
+    learner = agent.network_learner
+    tasks = torch.arange(case.tasks).repeat(SAMPLES)
+    inputs = problem.inputs(len(tasks))
+    learner.learn(
+        tasks[: case.tasks], inputs[: case.tasks], problem.rewards(inputs, tasks)[: case.tasks]
+    )
+    later = slice(case.tasks, None)
+    learner.learn(tasks[later], inputs[later], problem.rewards(inputs[later], tasks[later]))
+    shards.taken()
+    for _ in range(case.fits):
+        times.fits.append(_seconds(processes, agent.refit))
+        times.fit_exchanges.append(shards.taken())
+    every = torch.arange(case.tasks)
+    for _ in range(case.rounds + 1):
+        candidates = problem.inputs(case.tasks, ACTIONS)
+        play = functools.partial(_play, shard, problem, candidates, every)
+        times.rounds.append(_seconds(processes, play))
+        times.round_exchanges.append(shards.taken())
+    del times.rounds[0], times.round_exchanges[0]  # the first round factorises all matrices
+    state = agent.state()
+    weights = torch.cat([x.flatten() for n, x in state.items() if n.startswith("representation.")])
+    times.gradient_bytes = weights.numel() * weights.element_size()
+    for values, found in ((torch.zeros(1), times.latencies), (weights, times.sums)):
+        for _ in range(20):
+            found.append(_seconds(processes, functools.partial(processes.sum, values)))
+    times.memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return times
+
+
+def _play(shard: Shard, problem: Problem, candidates: Tensor, tasks: Tensor) -> None:
+    available = torch.ones(candidates.shape[:2], dtype=torch.bool)
+    decision = shard.decide(candidates, tasks, available)
+    shard.observe(decision, problem.rewards(decision.inputs, tasks))
+
+
+def _seconds(shards: ProcessShards, call: Callable[[], object]) -> float:
+    """From when all shards begin a call to when it has ended in this one."""
+    shards.sum(torch.zeros(1))
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def run_case(case: Case) -> dict[str, Any]:
+    """Start the shards of a case and put their times together."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as directory:
+        files = [str(Path(directory) / f"{index}.json") for index in range(case.shards)]
+        address = f"file://{directory}/address"
+        workers = [
+            context.Process(target=run_shard, args=(case, address, index, path), daemon=True)
+            for index, path in enumerate(files)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if any(worker.exitcode for worker in workers):
+            raise SystemExit(f"a shard of {case} has failed")
+        found = [json.loads(Path(path).read_text()) for path in files]
+    return asdict(case) | _together(found)
+
+
+def _together(shards: list[dict[str, Any]]) -> dict[str, Any]:
+    """Medians over repetitions of the slowest shard's times, and the exchanges of the first."""
+    row: dict[str, Any] = {}
+    for name in ("fits", "rounds", "latencies", "sums"):
+        slowest = [max(values) for values in zip(*(own[name] for own in shards), strict=True)]
+        row[f"{name}_seconds"] = statistics.median(slowest)
+    for name in ("fit_exchanges", "round_exchanges"):
+        last = shards[0][name][-1]
+        row[name] = int(last["exchanges"])
+        row[name.replace("exchanges", "bytes")] = int(last["bytes"])
+        row[name.replace("exchanges", "exchange_seconds")] = last["seconds"]
+    row["gradient_bytes"] = shards[0]["gradient_bytes"]
+    row["memory_bytes"] = max(own["memory"] for own in shards)
+    return row
+
+
+def with_efficiency(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with the efficiency of a fit and of a round, relative to the fewest shards."""
+    first = {row["kind"]: row for row in reversed(rows)}
+    for row in rows:
+        one = first[row["kind"]]
+        share = 1 if row["kind"] == "weak" else one["shards"] / row["shards"]
+        for name in ("fit", "round"):
+            seconds = f"{name}s_seconds"
+            row[f"{name}_efficiency"] = share * one[seconds] / row[seconds]
+    return rows
+
+
+def provenance(commit: str | None) -> dict[str, Any]:
+    """Code, versions and machine; the packages of the command line may be missing."""
+    try:
+        from gfucb.runs.provenance import current_provenance
+
+        return current_provenance()
+    except ImportError:
+        words = ["git", "rev-parse", "HEAD"]
+        found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        return {
+            "commit": commit or found,
+            "python": platform.python_version(),
+            "device": names[0] if names else platform.machine(),
+            "versions": {"torch": torch.__version__},
+        }
+
+
+def cases(kinds: list[str], counts: list[int], weak: int, strong: int, fits: int) -> list[Case]:
+    """The cases in the order in which they run."""
+    sizes = {"rounds": 7, "fits": fits}
+    found = []
+    for kind in kinds:
+        for count in counts:
+            if kind == "weak":
+                found.append(Case(kind, count, weak, BATCH * count, **sizes))
+            else:
+                found.append(Case(kind, count, strong // count, 4 * BATCH, **sizes))
+    return found
+
+
+def main() -> None:
+    """Run all cases and write the file after each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument(
+        "--kinds", nargs="+", choices=("weak", "strong"), default=["weak", "strong"]
+    )
+    parser.add_argument("--shards", nargs="+", type=int, default=[1, 2, 4, 8, 16])
+    parser.add_argument("--tasks", type=int, default=WEAK_TASKS, help="of each shard, weak scaling")
+    parser.add_argument("--all-tasks", type=int, default=STRONG_TASKS, help="strong scaling")
+    parser.add_argument("--fits", type=int, default=2)
+    parser.add_argument("--commit", help="of the code, where there is no checkout")
+    words = parser.parse_args()
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the shards use CPUs, and wait for no GPU
+    rows: list[dict[str, Any]] = []
+    for case in cases(words.kinds, words.shards, words.tasks, words.all_tasks, words.fits):
+        begin, load = time.perf_counter(), os.getloadavg()[0]
+        rows.append(run_case(case) | {"load_before": load})
+        result = {
+            "provenance": provenance(words.commit),
+            "cores": os.cpu_count(),
+            "goal": GOAL,
+            "rows": with_efficiency(rows),
+        }
+        words.json.parent.mkdir(parents=True, exist_ok=True)
+        words.json.write_text(json.dumps(result, indent=2) + "\n")
+        row = rows[-1]
+        print(
+            f"{case.kind} {case.shards} shards, {case.tasks} tasks each: "
+            f"fit {row['fits_seconds']:.3f} s ({row['fit_efficiency']:.0%}), "
+            f"round {row['rounds_seconds']:.4f} s ({row['round_efficiency']:.0%}), "
+            f"all {time.perf_counter() - begin:.0f} s",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
