@@ -1,0 +1,1 @@
+"""Other packages as players of the problems. Only numpy and the package itself are imported."""

@@ -1,0 +1,155 @@
+"""Tables of the comparison, from the files of its runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from .plan import PEERS
+from .problem_files import PROBLEMS
+from .running import Comparison, read
+
+OWN = "gfucb"
+COLUMNS = [
+    "problem",
+    "num_rounds",
+    "peer",
+    "version",
+    "settings",
+    "seed",
+    "regret",
+    "decisions",
+    "decide_seconds",
+    "learn_seconds",
+    "peak_memory",
+    "memory_before",
+    "load",
+    "python",
+    "numpy",
+    "commit",
+    "finished",
+]
+
+
+def run_table(comparison: Comparison) -> pd.DataFrame:
+    """One line for each finished report run."""
+    rows = []
+    for name in comparison.problems:
+        spec = PROBLEMS[name]
+        if not comparison.problem_file(spec, 0).is_file():
+            continue
+        for peer in (PEERS[own] for own in comparison.peers):
+            settings = comparison.chosen(spec, peer)
+            for seed in range(comparison.num_seeds):
+                found = read(comparison.run_file(spec, peer, settings or {}, seed))
+                if "provenance" in found:
+                    rows.append(_row(found))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(found: dict[str, object]) -> dict[str, object]:
+    provenance = found["provenance"]
+    assert isinstance(provenance, dict)
+    mark = "+" if provenance["uncommitted_changes"] else ""
+    return found | {
+        "settings": json.dumps(found["settings"], sort_keys=True),
+        "commit": provenance["commit"] + mark,
+        "finished": provenance["finished"],
+    }
+
+
+def summary_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """One line for each problem and package; differences to ours are paired by seed."""
+    runs = runs.assign(seconds=runs["decide_seconds"] + runs["learn_seconds"])
+    rows = []
+    for (problem, peer), group in runs.groupby(["problem", "peer"], sort=False):
+        own = runs[(runs["problem"] == problem) & (runs["peer"] == OWN)].set_index("seed")
+        paired = group.set_index("seed")["regret"] - own["regret"]
+        rows.append(
+            {
+                "problem": problem,
+                "peer": peer,
+                "regret": group["regret"].mean(),
+                "regret_interval": half_width(group["regret"]),
+                "difference": paired.mean() if peer != OWN else np.nan,
+                "difference_interval": half_width(paired.dropna()) if peer != OWN else np.nan,
+                "speed": (group["decisions"] / group["seconds"]).mean(),
+                "memory": group["peak_memory"].mean(),
+                "seeds": len(group),
+                "settings": group["settings"].iloc[0],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def half_width(values: pd.Series[float]) -> float:
+    """Half of the 95% interval of a mean, by Student's t; NaN for a single value."""
+    if len(values) < 2:
+        return float("nan")
+    quantile = float(stats.t.ppf(0.975, len(values) - 1))
+    return quantile * float(values.std(ddof=1)) / len(values) ** 0.5
+
+
+def markdown(summary: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """The compact table, one table for each problem, and the versions."""
+    parts = ["# Side by side with other packages", compact(summary)]
+    for problem in summary["problem"].unique():
+        own = summary[summary["problem"] == problem]
+        spec = PROBLEMS[problem]
+        parts += [f"## {spec.title}, {spec.num_rounds} rounds", _problem_table(own)]
+    used = runs[runs["version"] != ""].groupby("peer", sort=False)["version"].first()
+    listed = ", ".join(f"{name} {version}" for name, version in used.items())
+    parts += ["## Versions", f"{listed}; Python {', '.join(sorted(set(runs['python'])))}."]
+    return "\n\n".join(parts) + "\n"
+
+
+def compact(summary: pd.DataFrame) -> str:
+    """Regret of each package on each problem; the lowest is bold."""
+    problems = list(dict.fromkeys(summary["problem"]))
+    lines = []
+    for peer in dict.fromkeys(summary["peer"]):
+        cells = [PEERS[peer].title]
+        for problem in problems:
+            own = summary[summary["problem"] == problem].set_index("peer")["regret"]
+            cells.append(_regret_cell(own, peer))
+        lines.append(cells)
+    titles = [f"{PROBLEMS[p].title} (T = {PROBLEMS[p].num_rounds})" for p in problems]
+    return _table(["regret", *titles], lines)
+
+
+def _regret_cell(regrets: pd.Series[float], peer: str) -> str:
+    if peer not in regrets:
+        return ""
+    value = float(regrets[peer])
+    text = f"{value:.0f}" if value >= 100 else f"{value:.2f}"
+    return f"**{text}**" if value == regrets.min() else text
+
+
+def _problem_table(summary: pd.DataFrame) -> str:
+    lines = []
+    for row in summary.sort_values("regret").itertuples():
+        difference = (
+            "" if row.peer == OWN else f"{row.difference:+.2f} ± {row.difference_interval:.2f}"
+        )
+        lines.append(
+            [
+                PEERS[str(row.peer)].title,
+                f"{row.regret:.2f} ± {row.regret_interval:.2f}",
+                difference,
+                f"{row.speed:,.0f}",
+                f"{row.memory:.0f}",
+                str(row.seeds),
+                f"`{row.settings}`" if row.settings != "{}" else "",
+            ]
+        )
+    head = ["package", "regret of a task", "difference to gfucb, paired", "decisions / CPU-s"]
+    return _table([*head, "peak memory, MB", "seeds", "settings"], lines)
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
