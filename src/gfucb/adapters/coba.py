@@ -146,7 +146,7 @@ class CobaBandit:
 
     >>> made = [coba.Environments.from_linear_synthetic(50, n_actions=3, seed=s)[0] for s in (1, 2)]
     >>> tuple(CobaBandit(made).round(1).candidates.shape)  # tasks, actions, context and action
-    (2, 3, 8)
+    (2, 3, 10)
 
     Round t is the t-th interaction of every environment. Rewards are those of the interactions,
     and the regret of an action is its difference to the largest of them.
