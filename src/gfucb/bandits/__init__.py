@@ -2,6 +2,7 @@
 
 from gfucb.bandits.baselines import EpsilonGreedy, Grouped, Uniform, linucb, multitask_greedy
 from gfucb.bandits.batched import BatchedAgents
+from gfucb.bandits.forgetting import Discounting, DriftDetection, SlidingWindow
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.bandits.linear_baselines import LinearUCB
 from gfucb.bandits.neural_baselines import (
@@ -19,12 +20,15 @@ from gfucb.bandits.randomised import Randomised
 __all__ = [
     "GFUCB",
     "BatchedAgents",
+    "Discounting",
+    "DriftDetection",
     "EpsilonGreedy",
     "Grouped",
     "LinearUCB",
     "PooledTasks",
     "Randomisation",
     "Randomised",
+    "SlidingWindow",
     "Uniform",
     "linucb",
     "multitask_greedy",

@@ -56,6 +56,12 @@ def describe_agent(
 ) -> dict[str, str]:
     """Everything an agent must be built with to continue from the state of one like this."""
     is_located = learner.scaling.is_located
+    # Stated only if they are used, so that files from before these settings can be read.
+    keeping = {
+        name: describe_setting(value)
+        for name, value in vars(learner.keeping).items()
+        if value is not None
+    }
     return {
         "representation": describe_setting(learner.representation_class),
         "fit": describe_setting(learner.fit),
@@ -66,6 +72,7 @@ def describe_agent(
         "value_range": str(learner.scaling.value_range),
         "offset": str(learner.scaling.initial().location if is_located else None),
         "refit_growth": str(learner.refit_growth),
+        **keeping,
         "self_supervision": describe_candidate_learning(learner.candidates),
         "seed": str(learner.seed),
         INITIAL_WEIGHTS: describe_initial_weights(learner.representation_class),

@@ -26,6 +26,7 @@ from gfucb.bandits.batched_validation import (
 from gfucb.bandits.default_learner import network_learner
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
+from gfucb.bandits.saved_fit import representation_state
 from gfucb.core.linalg import inverse_squared_norms
 from gfucb.core.random import random_stream
 from gfucb.core.records import BatchedDecision, Prediction, Row
@@ -182,7 +183,7 @@ class BatchedAgents:
             for replica, (agent, network) in enumerate(zip(self.agents, networks, strict=True)):
                 agent.load_state(
                     self._state_of(replica, heads)
-                    | agent.network_learner.representation_state(network)
+                    | representation_state(agent.network_learner, network)
                     | self.radius_states[replica].tensors()
                 )
         return self.agents

@@ -62,6 +62,10 @@ def batched_fit(agent: GFUCB) -> BatchedLeastSquares:
             "the heads, and their fit has the method fit_stack, as VariableProjection has, got "
             f"{type(fit).__name__}"
         )
+    if not agent.network_learner.keeping.keeps_all:
+        raise InvalidInputError(
+            "agents in a batch keep all samples; pass neither forgetting nor max_samples_per_task"
+        )
     return fit
 
 

@@ -100,8 +100,13 @@ class CandidateLearning:
         check = torch.tensor([self.check.is_used, self.check.num_samples])
         return {INPUTS: self.pool.inputs, CHECK: check}
 
-    def restored(self, state: Mapping[str, Tensor], inputs: Tensor) -> CandidateLearning:
-        """With the pool of a saved state whose samples have these inputs [n, *input]."""
+    def restored(
+        self, state: Mapping[str, Tensor], inputs: Tensor, num_samples: int
+    ) -> CandidateLearning:
+        """With the pool of a saved state whose samples have these inputs [n, *input].
+
+        `num_samples` is the number of samples that the learner has seen.
+        """
         empty = self.emptied()
         own = {name: tensor for name, tensor in state.items() if name.startswith(CANDIDATES_PREFIX)}
         validate_state_names(own, [INPUTS, CHECK] if self.uses(inputs) else [])
@@ -113,7 +118,6 @@ class CandidateLearning:
         saved = validate_state_tensor(
             own, INPUTS, shape, dtype=inputs.dtype, low=-largest, high=largest
         )
-        num_samples = len(inputs)
         check = validate_state_tensor(own, CHECK, (2,), dtype=torch.int64, low=0, high=num_samples)
         if int(check[0]) > 1:
             raise InvalidInputError(f"{CHECK!r} of the state must start with 0 or 1")

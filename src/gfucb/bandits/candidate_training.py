@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from torch import Tensor
 
@@ -11,7 +12,7 @@ from gfucb.bandits.candidate_learning import CandidateLearning
 from gfucb.core.protocols import Representation
 from gfucb.estimation.reward_check import CHECK_STEPS
 from gfucb.estimation.self_supervised_steps import train_network, train_stack
-from gfucb.models import MultitaskDataset
+from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.nn.stacked import NetworkStack
 from gfucb.models.representations import NeuralRepresentation, as_network
 
@@ -54,6 +55,20 @@ def trained_before_fit(
         learning.steps_for(data),
     )
     return learning, phi
+
+
+def center_before_fit(
+    learning: CandidateLearning | None,
+    center: MultiheadFunction,
+    data: MultitaskDataset,
+    initial: Callable[[], Representation],
+    **options: Any,
+) -> tuple[CandidateLearning | None, MultiheadFunction]:
+    """The same for the representation of a function, if there is something to learn from."""
+    if learning is None:
+        return None, center
+    learning, phi = trained_before_fit(learning, center.representation, data, initial, **options)
+    return learning, replace(center, representation=phi)
 
 
 def train_stack_before_fit(

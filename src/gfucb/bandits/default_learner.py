@@ -43,6 +43,7 @@ class DefaultLearner:
             "scaling": network.scaling,
             "seed": network.seed,
             "device": network.device,
+            "keeping": network.keeping,
         }
         growth = network.refit_growth
         beside = Learner(
@@ -50,7 +51,8 @@ class DefaultLearner:
             fit=network.fit,
             penalty=network.penalty,
             refit_growth=growth,
-            **settings,
+            # The table model beside it finds changes, and the network then starts again.
+            **{**settings, "keeping": network.keeping.without_drift()},
         )
         tables = TableOrNetwork(TableLearner(refit_growth=growth, **settings), beside)
         # Without a growth of the user's own, catalogues have another default than networks.

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.bandits.bandit_settings import describe_agent, validate_penalty, validate_radius
-from gfucb.bandits.candidate_learning import candidate_diagnostics, candidate_learning
+from gfucb.bandits.build_learner import build_learner
+from gfucb.bandits.candidate_learning import candidate_diagnostics
 from gfucb.bandits.decision_diagnostics import selection_diagnostics
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.explained_agent import ExplainedAgent
+from gfucb.bandits.forgetting import Forgetting, KeepingRules
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.log_learning import learn_log
 from gfucb.core.action_sets import ActionSets
@@ -35,15 +37,9 @@ from gfucb.core.validation.bandits import (
     validate_samples,
 )
 from gfucb.core.validation.components import validate_action_selector
-from gfucb.core.validation.settings import (
-    validate_component,
-    validate_count,
-    validate_number,
-    validate_seed,
-)
+from gfucb.core.validation.settings import validate_count, validate_seed
 from gfucb.core.validation.states import validate_state
 from gfucb.estimation.calibration import all_scored, with_reward_scale
-from gfucb.estimation.default_fits import default_fit
 from gfucb.estimation.radii import initial_radius_state
 from gfucb.estimation.reward_scaling import RewardScaling, ValueRange
 from gfucb.exploration.default_selectors import TABLE_SELECTOR, default_action_selector
@@ -89,6 +85,10 @@ class GFUCB(ExplainedAgent):
             finite classes, 1.1 for ids, 1.3 for others. Heads are updated with every reward.
         self_supervision: trains a network on all offered candidates before each fit, such as
             `Contrastive()`. "auto": this one, for images and the default network. None: nothing.
+        forgetting: which rewards still count. `SlidingWindow(n)`: the last n of each task;
+            `Discounting(n)`: older ones with a probability that falls exponentially; "auto", or
+            `DriftDetection()`: those since the last change of the rewards. None: all.
+        max_samples_per_task: about so many samples are stored, a random part of each task's.
         device: where networks and data are stored.
     """
 
@@ -107,6 +107,8 @@ class GFUCB(ExplainedAgent):
         offset: float | None = None,
         refit_growth: float | None = None,
         self_supervision: SelfSupervision | Literal["auto"] | None = "auto",
+        forgetting: Forgetting | Literal["auto"] | None = None,
+        max_samples_per_task: int | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
@@ -119,26 +121,18 @@ class GFUCB(ExplainedAgent):
             if action_selector is None
             else action_selector
         )
-        self.network_learner = Learner(
-            num_tasks=self.num_tasks,
-            representation_class=self.representation_class,
-            fit=validate_component(
-                default_fit(self.representation_class) if fit is None else fit,
-                "fit",
-                "a least-squares fit such as VariableProjection()",
-            ),
-            penalty=validate_penalty(ridge, head_norm_bound),
-            scaling=scaling,
-            refit_growth=(
-                self.representation_class.default_refit_growth
-                if refit_growth is None
-                else validate_number(refit_growth, "refit_growth", at_least=1.0, is_finite=False)
-            ),
+        self.network_learner = build_learner(
+            self.num_tasks,
+            self.representation_class,
+            fit,
+            validate_penalty(ridge, head_norm_bound),
+            scaling,
+            self.action_selector,
+            refit_growth=refit_growth,
             seed=validate_seed(seed),
+            self_supervision=self_supervision,
+            keeping=KeepingRules.of(forgetting, max_samples_per_task),
             device=device,
-            weight_statistics=self.action_selector.weight_statistics,
-            reward_perturbation=self.action_selector.reward_perturbation,
-            candidates=candidate_learning(self_supervision, self.representation_class, seed),
         )
         self.device = self.network_learner.device
         # Selectors that use only means and widths of the candidates work with any model.

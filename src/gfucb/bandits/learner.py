@@ -8,18 +8,17 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.candidate_learning import CandidateLearning
-from gfucb.bandits.candidate_training import trained_before_fit
+from gfucb.bandits.candidate_training import center_before_fit
+from gfucb.bandits.forgetting import KEEP_ALL, KeepingRules
+from gfucb.bandits.forgotten_samples import heads_of_kept
 from gfucb.bandits.learner_base import LearnerBase
-from gfucb.bandits.learner_inputs import empty_data, features_by, require_alike
+from gfucb.bandits.learner_inputs import features_by, require_alike
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
-from gfucb.bandits.saved_fit import TANGENTS_PREFIX, restored_fit
-from gfucb.bandits.scaled_fit import fit_scaled, heads_for
-from gfucb.bandits.state_validation import REPRESENTATION_PREFIX
+from gfucb.bandits.saved_fit import SavedFit, prior_fit, restored_fit
+from gfucb.bandits.scaled_fit import fit_scaled, heads_for, weight_statistics_of
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.nested import with_prefix
 from gfucb.core.protocols import (
     LeastSquares,
-    Representation,
     RepresentationClass,
     WeightStatistics,
     WeightStatisticsKind,
@@ -34,7 +33,6 @@ from gfucb.models import (
     MultiheadFunction,
     MultitaskDataset,
     features_of,
-    prior_function,
 )
 
 
@@ -74,10 +72,11 @@ class Learner(LearnerBase):
         weight_statistics: WeightStatisticsKind | None = None,
         reward_perturbation: float = 0.0,
         candidates: CandidateLearning | None = None,
+        keeping: KeepingRules = KEEP_ALL,
     ) -> None:
         if not refit_growth >= 1:
             raise InvalidInputError(f"refit_growth must be at least 1, got {refit_growth}")
-        super().__init__(num_tasks, scaling, refit_growth, seed, device)
+        super().__init__(num_tasks, scaling, refit_growth, seed, device, keeping)
         self.representation_class = representation_class
         self.fit = fit
         self.penalty = penalty
@@ -94,6 +93,7 @@ class Learner(LearnerBase):
     def add_tasks(self, count: int) -> None:
         """Add tasks without data. Their heads are zero: their values are the offset."""
         self.num_tasks += count
+        self._memory = self._memory and self._memory.with_tasks(count)
         if self._data is None or self._center is None or self._statistics is None:
             return
         data, statistics = self._data.with_tasks(count), self._statistics.with_tasks(count)
@@ -148,7 +148,7 @@ class Learner(LearnerBase):
             return
         tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
         center, data, statistics = self._stored_or_prior(inputs)
-        size_before, total_before = len(data), data.total
+        size_before, total_before, memory = len(data), data.total, self._memory
         before, was_clipped = (self.scale, self.candidates), self._has_outliers
         data.append(tasks, inputs, rewards)
         try:
@@ -163,17 +163,16 @@ class Learner(LearnerBase):
             clipped = self.scale.clip(rewards)
             errors = clipped - center.values_of_features(features, tasks)
             monitor = self._error_monitor.plus(errors, self.shards)
-            targets = self._targets_of(clipped, size_before) - center.offset
-            statistics, rewarded = statistics.after(features, tasks, targets)
-            is_due = self._has_grown(data.total)
-            is_early = monitor.should_refit(data.total, self._samples_at_fit, self.refit_growth)
-            if (is_due or is_early) and not self.defers_fits:
+            targets = self._targets_of(clipped, memory.num_seen if memory else size_before)
+            statistics, rewarded = statistics.after(features, tasks, targets - center.offset)
+            is_due = self._has_grown(data)
+            if (is_due or self._is_early(monitor, data)) and not self.defers_fits:
                 if not is_rescaled and not was_clipped:  # statistics of the data as they are
                     center = center.with_statistics(statistics, data)
                 self._refit(center, data)
                 self._error_monitor = monitor.after_fit()
                 if is_due:  # an early fit does not move the schedule
-                    self._samples_at_fit = data.total
+                    self._end_fit(data)
             else:
                 tangents = self._tangents_after(center, inputs, tasks, features)
                 if is_rescaled:
@@ -190,6 +189,33 @@ class Learner(LearnerBase):
         if not self._has_warned:
             limits = self.scale.limits if self._has_outliers else None
             self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
+        self._forget(data, tasks, errors)
+
+    def _add_candidates(self, offered: Tensor, data: MultitaskDataset) -> None:
+        if self.candidates is not None:
+            self.candidates = self.candidates.with_candidates(offered.to(data.inputs))
+
+    def _forget(self, data: MultitaskDataset, tasks: Tensor, errors: Tensor) -> None:
+        """Drop the samples that the rules do not keep, after new ones of tasks [n]."""
+        center, statistics = self._center, self._statistics
+        if self._memory is None or center is None or statistics is None:
+            return
+        self._memory = self._memory.after(tasks, errors)
+        memory, kept, has_changed = self._memory.kept(data.tasks)
+        if kept is None:
+            return
+        kept = kept.to(self.device)
+        remaining, dropped = data.taken(kept), data.tasks[~kept]
+        targets = self._targets_of(self.scale.clip(remaining.targets), memory.num_seen)
+        center, statistics = heads_of_kept(
+            center, statistics, remaining.with_targets(targets), dropped, self.penalty
+        )
+        tangents = weight_statistics_of(self.weight_statistics, center, remaining)
+        self._store(center, remaining, statistics, tangents)
+        self._memory = memory
+        self._has_outliers = bool(self.scale.is_outside(remaining.targets).any())
+        if has_changed:  # a fit is due, and earlier errors are of other rewards
+            self._samples_at_fit, self._error_monitor = 0, PredictionErrorMonitor()
 
     def _tangents_after(
         self, center: MultiheadFunction, inputs: Tensor, tasks: Tensor, features: Tensor
@@ -199,20 +225,19 @@ class Learner(LearnerBase):
         more = self.weight_statistics.statistics(center, inputs, tasks, features)
         return self.tangents.plus(more)
 
-    def _add_candidates(self, offered: Tensor, data: MultitaskDataset) -> None:
-        if self.candidates is not None:
-            self.candidates = self.candidates.with_candidates(offered.to(data.inputs))
-
     def refit(self) -> None:
         """Fit all data again; without data nothing changes."""
         if self._data is not None and self._center is not None:
             self._refit(self._center, self._data)
             self._error_monitor = self._error_monitor.after_fit()
-            self._samples_at_fit = self._data.total
+            self._end_fit(self._data)
 
     def _is_outdated(self) -> bool:
-        sizes = (self.num_samples, self._samples_at_fit)
-        return self._error_monitor.should_refit(*sizes, self.refit_growth)
+        assert self._data is not None  # `is_fit_due` asks learners with data only
+        return self._is_early(self._error_monitor, self._data)
+
+    def _is_early(self, monitor: PredictionErrorMonitor, data: MultitaskDataset) -> bool:
+        return monitor.should_refit(self._size_of(data), self._samples_at_fit, self.refit_growth)
 
     def _update_scale(self, data: MultitaskDataset, size_before: int, total_before: int) -> bool:
         """Update the scale with the samples after `size_before`; whether old targets change."""
@@ -247,24 +272,19 @@ class Learner(LearnerBase):
         fitted_data = self._clipped(data)
         if self.reward_perturbation:
             fitted_data = data.with_targets(self._targets_of(fitted_data.targets, 0))
-        candidates = self.candidates
-        if candidates is not None:
-            candidates, phi = trained_before_fit(
-                candidates,
-                center.representation,
-                self._clipped(data),
-                lambda: self.prior(data.inputs)[0].representation,
-                offset=self.scale.location,
-                ridge=self.penalty.ridge,
-                fit_index=self.num_fits,
-            )
-            center = replace(center, representation=phi)
+        candidates, center = center_before_fit(
+            self.candidates,
+            center,
+            self._clipped(data),
+            lambda: self.prior(data.inputs)[0].representation,
+            offset=self.scale.location,
+            ridge=self.penalty.ridge,
+            fit_index=self.num_fits,
+        )
         fitted, statistics, features = fit_scaled(
             self.fit, fitted_data, center, self.penalty, generator, scale=self.scale
         )
-        tangents = None
-        if self.weight_statistics is not None:
-            tangents = self.weight_statistics.statistics(fitted, data.inputs, data.tasks, features)
+        tangents = weight_statistics_of(self.weight_statistics, fitted, data, features)
         self._store(self._located(fitted), data, statistics, tangents)
         self.candidates = candidates
         self.num_fits += 1
@@ -289,18 +309,7 @@ class Learner(LearnerBase):
 
     def prior(self, inputs: Tensor) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
         """Center, data and statistics before any reward, for inputs like these [n, *input]."""
-        center = prior_function(
-            self.representation_class,
-            inputs,
-            num_tasks=self.num_tasks,
-            offset=self.scale.location,
-            value_range=self.scaling.reported_range(self.scale),
-            generator=self.network_generator(),
-            device=self.device,
-        )
-        statistics = HeadStatistics.empty(self.num_tasks, center.heads.shape[1], self.device)
-        data = empty_data(self.num_tasks, inputs, self.device, self.shards)
-        return center, data, statistics
+        return prior_fit(self, inputs)
 
     def network_generator(self) -> torch.Generator:
         """The generator of the initial weights."""
@@ -310,28 +319,18 @@ class Learner(LearnerBase):
         """Named tensors from which `load_state` continues exactly; empty before any reward."""
         if self._data is None or self._center is None or self._statistics is None:
             return {}
-        tensors = {
-            "counters": torch.tensor([self.num_fits, self._samples_at_fit]),
-            "monitor": self._error_monitor.tensor(),
-            "data.inputs": self._data.inputs,
-            "data.tasks": self._data.tasks,
-            "data.targets": self._data.targets,
-            "statistics.grams": self._statistics.grams,
-            "statistics.moments": self._statistics.moments,
-            "heads": self._center.heads,
-            **self.scaling.tensors(self.scale),
-        }
-        if self.candidates is not None:
-            tensors |= self.candidates.tensors()
-        if self.tangents is not None:
-            tensors |= with_prefix(TANGENTS_PREFIX, self.tangents.tensors())
-        return tensors | self.representation_state(self._center.representation)
-
-    def representation_state(self, representation: Representation) -> dict[str, Tensor]:
-        """The part of `state` that holds the representation."""
-        return with_prefix(
-            REPRESENTATION_PREFIX, self.representation_class.state_of(representation)
-        )
+        return SavedFit(
+            self._center,
+            self._data,
+            self._statistics,
+            self.tangents,
+            self.scale,
+            self.candidates,
+            self._error_monitor,
+            self.num_fits,
+            self._samples_at_fit,
+            self._memory,
+        ).tensors(self)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Become the learner that has this `state`; both must have the same settings."""
@@ -341,10 +340,11 @@ class Learner(LearnerBase):
             self._error_monitor = PredictionErrorMonitor()
             self.scale, self._has_outliers = self.scaling.initial(), False
             self.candidates = self.candidates and self.candidates.emptied()
+            self._memory = self._memory and self._memory.emptied()
             return
         saved = restored_fit(self, state)
         self.num_fits, self._samples_at_fit = saved.num_fits, saved.samples_at_fit
         self._error_monitor, self.candidates = saved.monitor, saved.candidates
-        self.scale = saved.scale
+        self.scale, self._memory = saved.scale, saved.memory
         self._has_outliers = bool(saved.scale.is_outside(saved.data.targets).any())
         self._store(saved.center, saved.data, saved.statistics, saved.tangents)

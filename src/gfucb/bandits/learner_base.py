@@ -8,7 +8,9 @@ from typing import Self
 
 import torch
 
+from gfucb.bandits.forgetting import KeepingRules
 from gfucb.bandits.learner_inputs import usable_device
+from gfucb.bandits.sample_memory import SampleMemory
 from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import MultitaskDataset
@@ -22,6 +24,7 @@ class LearnerBase(ABC):
             `is_fit_due`, for example by a worker on a `snapshot`. With False, the default, `learn`
             refits itself when a fit is due.
         shards: of which this process holds one, with the data of its tasks.
+        keeping: which samples are kept.
     """
 
     def __init__(
@@ -31,6 +34,7 @@ class LearnerBase(ABC):
         refit_growth: float,
         seed: int,
         device: torch.device | str,
+        keeping: KeepingRules,
     ) -> None:
         self.num_tasks = num_tasks
         self.scaling = scaling
@@ -43,31 +47,54 @@ class LearnerBase(ABC):
         self._samples_at_fit = 0
         self._data: MultitaskDataset | None = None
         self._has_warned = False
+        self.keeping = keeping
+        self._memory = SampleMemory.empty(keeping, num_tasks, seed)
 
     @property
     def num_samples(self) -> int:
         """How many rewards the learner has seen."""
+        if self._memory is not None:
+            return self._memory.num_seen
         return 0 if self._data is None else self._data.total
 
     @property
     def data(self) -> MultitaskDataset | None:
-        """All samples; None before the first."""
+        """All samples that were not dropped; None before the first."""
         return self._data
 
     @property
     def samples_at_fit(self) -> int:
-        """How many samples the last fit had, that of the schedule."""
-        return self._samples_at_fit
+        """How many of the samples were in the last fit, that of the schedule."""
+        return 0 if self._data is None else self._num_fitted(self._data)
 
     @property
     def is_fit_due(self) -> bool:
         """Whether `learn` would have refitted after the last reward, if it had not deferred it."""
-        size = self.num_samples
-        return size > 0 and (self._has_grown(size) or self._is_outdated())
+        if self._data is None or self._data.total == 0:
+            return False
+        return self._has_grown(self._data) or self._is_outdated()
 
-    def _has_grown(self, num_samples: int) -> bool:
-        """Whether so many samples are `refit_growth` times those of the last fit."""
-        return num_samples >= self.refit_growth * self._samples_at_fit
+    def _has_grown(self, data: MultitaskDataset) -> bool:
+        """Whether there are `refit_growth` times as many samples as in the last fit.
+
+        Samples that were dropped since then count: otherwise a window would have no further fits.
+        """
+        return self._size_of(data) >= self.refit_growth * self._samples_at_fit
+
+    def _size_of(self, data: MultitaskDataset) -> int:
+        """The number of samples with those that were dropped, see `SampleMemory`."""
+        return data.total + (0 if self._memory is None else self._memory.num_dropped)
+
+    def _num_fitted(self, data: MultitaskDataset) -> int:
+        """How many of the samples were in the last fit."""
+        num_new = self._size_of(data) - self._samples_at_fit
+        return max(0, len(data) - num_new)
+
+    def _end_fit(self, data: MultitaskDataset) -> None:
+        """Note that the schedule continues from a fit to these data."""
+        if self._memory is not None:
+            self._memory = self._memory.after_fit()
+        self._samples_at_fit = self._size_of(data)
 
     @abstractmethod
     def _is_outdated(self) -> bool:

@@ -37,7 +37,7 @@ def learn_log(
     network = learner if isinstance(learner, Learner) else learner.for_inputs(inputs)
     if isinstance(network, Learner) and _is_log(network, tasks):
         sizes = list(_part_sizes(network.num_samples, len(tasks), network.refit_growth))
-        if len(sizes) > 1:
+        if len(sizes) > 1 and not network.keeping.forgets:  # otherwise the order matters
             generator = random_stream(network.seed, "log", network.num_samples)
             order = torch.randperm(len(tasks), generator=generator)
     before, num_done = learner.state() if len(sizes) > 1 else {}, 0

@@ -10,13 +10,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from gfucb.bandits.forgetting import KEEP_ALL, KeepingRules
+from gfucb.bandits.forgotten_samples import posterior_of_kept
 from gfucb.bandits.learner_base import LearnerBase
 from gfucb.bandits.learner_inputs import empty_data, require_alike
+from gfucb.bandits.sample_memory import validate_counters
 from gfucb.bandits.state_validation import validate_data
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.records import ChosenFeatures
-from gfucb.core.validation.states import validate_state_names, validate_state_tensor
+from gfucb.core.validation.states import validate_state_names
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import MultiheadFunction, MultitaskDataset
@@ -31,6 +34,9 @@ class PosteriorLearner(LearnerBase):
 
     All data is fitted again when it has grown by `refit_growth`, or when a reward leaves the
     range so far. Between fits every reward updates the head of its task.
+
+    Attributes:
+        has_just_changed: whether the last rewards had changed, so that older ones were dropped.
     """
 
     kind: ClassVar[str]
@@ -44,9 +50,11 @@ class PosteriorLearner(LearnerBase):
         refit_growth: float,
         seed: int,
         device: torch.device | str,
+        keeping: KeepingRules = KEEP_ALL,
     ) -> None:
-        super().__init__(num_tasks, scaling, refit_growth, seed, device)
+        super().__init__(num_tasks, scaling, refit_growth, seed, device, keeping)
         self.scale = RewardScale()
+        self.has_just_changed = False
         self._fit: PosteriorFit | None = None
 
     @abstractmethod
@@ -82,6 +90,7 @@ class PosteriorLearner(LearnerBase):
     def add_tasks(self, count: int) -> None:
         """Add tasks without data. Their heads start from the prior that all tasks have learned."""
         self.num_tasks += count
+        self._memory = self._memory and self._memory.with_tasks(count)
         if self._data is not None and self._fit is not None:
             self._data = self._data.with_tasks(count)
             posterior = self._fit.posterior.with_tasks(count)
@@ -89,7 +98,7 @@ class PosteriorLearner(LearnerBase):
 
     def _is_outdated(self) -> bool:
         assert self._data is not None  # `is_fit_due` asks learners with data only
-        return self.scale.is_outdated_by(self._data.targets[self._samples_at_fit :])
+        return self.scale.is_outdated_by(self._data.targets[self._num_fitted(self._data) :])
 
     def refit(self) -> None:
         """Fit all data again; without data nothing changes."""
@@ -130,9 +139,10 @@ class PosteriorLearner(LearnerBase):
             data = empty_data(self.num_tasks, inputs, self.device)
         require_alike(inputs, data)
         size_before = len(data)
+        errors = self._errors(tasks, inputs, rewards, computed)
         data.append(tasks, inputs, rewards)
         try:
-            is_due = self._has_grown(len(data)) or self.scale.is_outdated_by(rewards)
+            is_due = self._has_grown(data) or self.scale.is_outdated_by(rewards)
             if self._fit is None or (is_due and not self.defers_fits):
                 self._refit(data, computed)
             else:
@@ -144,16 +154,46 @@ class PosteriorLearner(LearnerBase):
             data.truncate(size_before)
             raise
         self._data = data
-        if not self._has_warned and len(data) == self._samples_at_fit:  # after a fit
+        if not self._has_warned and self._size_of(data) == self._samples_at_fit:  # after a fit
             limits = self.scale.limits if bool(self.scale.is_outside(data.targets).any()) else None
             self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
+        if self._memory is not None:
+            self._memory = self._memory.after(tasks, errors)
+            self._forget(data)
+
+    def _errors(
+        self, tasks: Tensor, inputs: Tensor, rewards: Tensor, computed: ChosenFeatures | None
+    ) -> Tensor | None:
+        """The errors [n] of predictions before these rewards, if changes are to be found."""
+        if self._fit is None or self._memory is None or not self._memory.needs_errors:
+            return None
+        features = self._features(self._fit, inputs, computed)
+        heads = self._fit.posterior.heads[tasks]
+        return self.scale.clip(rewards) - self._fit.offset - (features * heads).sum(1)
+
+    def _forget(self, data: MultitaskDataset) -> None:
+        """Drop the samples that the rules do not keep."""
+        assert self._memory is not None and self._fit is not None  # it has samples
+        memory, kept, self.has_just_changed = self._memory.kept(data.tasks)
+        if kept is None:
+            return
+        kept = kept.to(self.device)
+        remaining = data.taken(kept)
+        rewards = self.scale.clip(remaining.targets)
+        dropped = (data.tasks[~kept], data.inputs[~kept])
+        self._fit = posterior_of_kept(self._fit, remaining, rewards, *dropped)
+        self._memory, self._data = memory, remaining
+        if self.has_just_changed:
+            self._samples_at_fit = 0  # a fit is due
+            if not self.defers_fits:
+                self._refit(remaining, None)
 
     def _refit(self, data: MultitaskDataset, computed: ChosenFeatures | None) -> None:
         rewards = data.targets
         scale = self.scaling.estimated(rewards)
         self._fit = self.fit_all(data, scale.clip(rewards), self._fit, computed)
         self.scale = scale
-        self._samples_at_fit = len(data)
+        self._end_fit(data)
         self.num_fits += 1
 
     def _center(self, fit: PosteriorFit) -> MultiheadFunction:
@@ -182,6 +222,7 @@ class PosteriorLearner(LearnerBase):
             "data.tasks": self._data.tasks,
             "data.targets": self._data.targets,
             **self.scaling.tensors(self.scale),
+            **({} if self._memory is None else self._memory.tensors()),
             **posterior_state(self._fit),
             **self.state_of_features(self._fit),
         }
@@ -192,18 +233,16 @@ class PosteriorLearner(LearnerBase):
             self._data = self._fit = None
             self.num_fits = self._samples_at_fit = 0
             self.scale = RewardScale()
+            self._memory = self._memory and self._memory.emptied()
             return
+        memory = self._memory and self._memory.emptied()
         prefixes = ["posterior.", f"{self.kind}."]
-        names = (*NAMES, *self.scaling.tensors(self.scale))
+        of_memory = {} if memory is None else memory.tensors()
+        names = (*NAMES, *self.scaling.tensors(self.scale), *of_memory)
         validate_state_names(state, names, optional_prefixes=prefixes)
         num_samples = validate_data(state, self.num_tasks)
-        counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=1)
-        num_fits, samples_at_fit = counters.tolist()
-        if samples_at_fit > num_samples:
-            raise InvalidInputError(
-                f"'counters' of the state give {samples_at_fit} samples at the last fit, but the "
-                f"state has {num_samples} samples"
-            )
+        memory = memory and memory.restored(state)
+        num_fits, samples_at_fit = validate_counters(state, num_samples, memory)
         scale = self.scaling.restored(state, state["data.targets"])
         inputs = state["data.inputs"].to(self.device, copy=True)
         offset, posterior = restored_posterior(state, self.num_tasks, self.device)
@@ -219,5 +258,5 @@ class PosteriorLearner(LearnerBase):
         data = empty_data(self.num_tasks, inputs, self.device)
         tasks, targets = (state[f"data.{name}"].to(self.device) for name in ("tasks", "targets"))
         data.append(tasks, inputs, targets)
-        self._data, self._fit, self.scale = data, fit, scale
+        self._data, self._fit, self.scale, self._memory = data, fit, scale, memory
         self.num_fits, self._samples_at_fit = num_fits, samples_at_fit

@@ -1,26 +1,30 @@
-"""From the saved state of a learner to its fit, completely checked."""
+"""The fit of a learner: before any reward, as named tensors, and restored from them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from gfucb.bandits.candidate_learning import CANDIDATES_PREFIX, CandidateLearning
+from gfucb.bandits.learner_inputs import empty_data
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
+from gfucb.bandits.sample_memory import SampleMemory, validate_counters
 from gfucb.bandits.state_validation import (
     REPRESENTATION_PREFIX,
     require_shape,
     validate_learner_state,
     validate_restored_fit,
 )
-from gfucb.core.nested import below
-from gfucb.core.protocols import WeightStatistics
+from gfucb.core.nested import below, with_prefix
+from gfucb.core.protocols import Representation, WeightStatistics
 from gfucb.core.validation.states import validate_state_like
 from gfucb.estimation.reward_scale import RewardScale
-from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
+from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset, prior_function
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
 if TYPE_CHECKING:
@@ -42,24 +46,82 @@ class SavedFit:
     monitor: PredictionErrorMonitor
     num_fits: int
     samples_at_fit: int
+    memory: SampleMemory | None
+
+    def tensors(self, learner: Learner) -> dict[str, Tensor]:
+        """Named tensors from which `restored_fit` reads the same."""
+        tensors = {
+            "counters": torch.tensor([self.num_fits, self.samples_at_fit]),
+            "monitor": self.monitor.tensor(),
+            "data.inputs": self.data.inputs,
+            "data.tasks": self.data.tasks,
+            "data.targets": self.data.targets,
+            "statistics.grams": self.statistics.grams,
+            "statistics.moments": self.statistics.moments,
+            "heads": self.center.heads,
+            **learner.scaling.tensors(self.scale),
+        }
+        if self.memory is not None:
+            tensors |= self.memory.tensors()
+        if self.candidates is not None:
+            tensors |= self.candidates.tensors()
+        if self.tangents is not None:
+            tensors |= with_prefix(TANGENTS_PREFIX, self.tangents.tensors())
+        return tensors | representation_state(learner, self.center.representation)
+
+
+def representation_state(learner: Learner, representation: Representation) -> dict[str, Tensor]:
+    """The part of a state that holds the representation."""
+    own = learner.representation_class.state_of(representation)
+    return with_prefix(REPRESENTATION_PREFIX, own)
+
+
+def prior_fit(
+    learner: Learner, inputs: Tensor
+) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics]:
+    """Center, data and statistics before any reward, for inputs like these [n, *input]."""
+    center = prior_function(
+        learner.representation_class,
+        inputs,
+        num_tasks=learner.num_tasks,
+        offset=learner.scale.location,
+        value_range=learner.scaling.reported_range(learner.scale),
+        generator=learner.network_generator(),
+        device=learner.device,
+    )
+    statistics = HeadStatistics.empty(learner.num_tasks, center.heads.shape[1], learner.device)
+    data = empty_data(learner.num_tasks, inputs, learner.device, learner.shards)
+    return center, data, statistics
+
+
+def _restored_memory(learner: Learner, state: Mapping[str, Tensor]) -> SampleMemory | None:
+    """The memory of a state, all of whose tensors are checked."""
+    prefixes = [
+        REPRESENTATION_PREFIX,
+        *([TANGENTS_PREFIX] if learner.weight_statistics is not None else []),
+        *([CANDIDATES_PREFIX] if learner.candidates is not None else []),
+    ]
+    memory = SampleMemory.empty(learner.keeping, learner.num_tasks, learner.seed)
+    more_names = [
+        *learner.scaling.tensors(learner.scale),
+        *({} if memory is None else memory.tensors()),
+    ]
+    validate_learner_state(
+        state,
+        num_tasks=learner.num_tasks,
+        prefixes=prefixes,
+        more_names=more_names,
+        is_shard=learner.shards.count > 1,
+    )
+    return memory and memory.restored(state)
 
 
 def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
     """The fit of a state of a learner with the same settings; nothing changes."""
     kind, candidates = learner.weight_statistics, learner.candidates
-    prefixes = [
-        REPRESENTATION_PREFIX,
-        *([TANGENTS_PREFIX] if kind is not None else []),
-        *([CANDIDATES_PREFIX] if candidates is not None else []),
-    ]
-    scale_names = learner.scaling.tensors(learner.scale).keys()
-    validate_learner_state(
-        state,
-        num_tasks=learner.num_tasks,
-        prefixes=prefixes,
-        more_names=scale_names,
-        is_shard=learner.shards.count > 1,
-    )
+    memory = _restored_memory(learner, state)
+    num_samples = math.inf if learner.shards.count > 1 else len(state["data.tasks"])
+    num_fits, samples_at_fit = validate_counters(state, num_samples, memory, low=0)
     state = {name: tensor.to(learner.device, copy=True) for name, tensor in state.items()}
     inputs, rewards = state["data.inputs"], state["data.targets"]
     scale = learner.scaling.restored(state, rewards, learner.shards)
@@ -86,8 +148,8 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
         validate_state_like(saved, one.tensors())
         tangents = kind.restored(saved, statistics)
     if candidates is not None:
-        candidates = candidates.restored(state, data.inputs)
-    num_fits, samples_at_fit = (int(n) for n in state["counters"])
+        num_seen = len(data) if memory is None else memory.num_seen
+        candidates = candidates.restored(state, data.inputs, num_seen)
     monitor = PredictionErrorMonitor(*state["monitor"].tolist())
     return SavedFit(
         center,
@@ -99,4 +161,5 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
         monitor,
         num_fits,
         samples_at_fit,
+        memory,
     )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.features import features_of
-from gfucb.core.protocols import LeastSquares
+from gfucb.core.protocols import LeastSquares, WeightStatistics, WeightStatisticsKind
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
 
@@ -60,3 +60,15 @@ def heads_for(
     targets = data.targets - center.offset
     statistics = HeadStatistics.of(features, data.tasks, targets, data.num_tasks)
     return center.with_heads(statistics.heads(penalty)), statistics
+
+
+def weight_statistics_of(
+    kind: WeightStatisticsKind | None,
+    center: MultiheadFunction,
+    data: MultitaskDataset,
+    features: Tensor | None = None,
+) -> WeightStatistics | None:
+    """Statistics of gradients in the weights, for all samples; None if they are not used."""
+    if kind is None:
+        return None
+    return kind.statistics(center, data.inputs, data.tasks, features)

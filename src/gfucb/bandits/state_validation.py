@@ -45,7 +45,7 @@ def validate_learner_state(
     representation. A shard may have no samples, and its counters are those of all shards.
     """
     validate_state_names(state, [*NAMES, *more_names], prefixes)
-    num_samples = validate_data(state, num_tasks, allow_empty=is_shard)
+    validate_data(state, num_tasks, allow_empty=is_shard)
     floats = torch.float64
     low, high = -LARGEST_COMPUTED, LARGEST_COMPUTED
     shape = validate_state_tensor(
@@ -54,12 +54,6 @@ def validate_learner_state(
     for name, expected in {"moments": shape, "grams": (*shape, shape[1])}.items():
         validate_state_tensor(
             state, f"statistics.{name}", expected, dtype=floats, low=low, high=high
-        )
-    counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
-    if int(counters[1]) > num_samples and not is_shard:
-        raise InvalidInputError(
-            f"'counters' of the state give {int(counters[1])} samples at the last fit, but the "
-            f"state has {num_samples} samples"
         )
     # Before the first fit the mean error to compare with is infinite.
     validate_state_tensor(state, "monitor", (3,), dtype=floats, low=0, is_finite=False)

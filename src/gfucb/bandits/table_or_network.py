@@ -137,7 +137,7 @@ class TableOrNetwork:
             raise
         self.comparison = comparison
         self._set_growth()
-        if comparison.has_given_up:
+        if comparison.has_given_up or self.table.has_just_changed:
             self._drop_network()
 
     def _compared(self, tasks: Tensor, inputs: Tensor, rewards: Tensor) -> ErrorComparison:

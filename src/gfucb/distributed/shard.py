@@ -73,6 +73,10 @@ def require_divisible(agent: GFUCB) -> None:
         )
     if learner.penalty.norm_bound is not None:
         raise InvalidInputError("shards have no head_norm_bound; leave it out")
+    if not learner.keeping.keeps_all:
+        raise InvalidInputError(
+            "shards keep all samples; pass neither forgetting nor max_samples_per_task"
+        )
     if learner.num_samples:
         raise InvalidInputError("a shard starts from an agent without data; build a new one")
     _require_no_batch_statistics(agent)

@@ -135,6 +135,18 @@ class MultitaskDataset:
         same.auxiliary_targets = auxiliary_targets
         return same
 
+    def taken(self, rows: Tensor) -> MultitaskDataset:
+        """The samples with `rows` [sample] of booleans, in a storage of their own."""
+        taken = MultitaskDataset(
+            self.num_tasks,
+            self._inputs.shape[1:],
+            self._inputs.dtype,
+            device=self._inputs.device,
+            capacity=max(1, int(rows.sum())),
+        )
+        taken.append(self.tasks[rows], self.inputs[rows], self.targets[rows])
+        return taken
+
     def truncate(self, size: int) -> None:
         """Remove all samples after the first `size`: those of the last append, with shards."""
         self._size = min(size, self._size)
