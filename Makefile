@@ -6,10 +6,11 @@ STAMP := .venv/.installed
 SOURCES := src tests benchmarks examples scripts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format clean
+.PHONY: help demo docs test test-fast check format clean
 
 help:
 	@echo "make demo       install, then GFUCB against its baselines on handwritten digits (about 4 minutes)"
+	@echo "make docs       install, then build the documentation site, build/site/html/index.html (about 20 seconds)"
 	@echo "make test       install, then all checks and all tests (under 5 minutes on 2 cores)"
 	@echo "make test-fast  install, then the tests that are not marked slow (under 1 minute)"
 	@echo "make check      install, then lint, formatting, types and import layers only"
@@ -21,12 +22,15 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip setuptools
 	# torch by exact version first: a range may resolve to a build with gigabytes of CUDA libraries.
 	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[experiments,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[experiments,dev,docs]'
 	@touch $@
 
 demo: $(STAMP)
 	$(BIN)/gfucb compare --preset demo --out runs/demo
 	$(BIN)/gfucb report runs/demo
+
+docs: $(STAMP)
+	$(BIN)/python -m scripts.documentation
 
 test: check
 	$(BIN)/python -m pytest

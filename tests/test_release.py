@@ -133,7 +133,7 @@ def test_the_lock_file_pins_all_that_is_installed_for_development():
     lines = (ROOT / "constraints.txt").read_text().split()
     pins = {canonicalize_name(line.split("==")[0]): line.split("==")[1] for line in lines}
     extras = PROJECT["optional-dependencies"]
-    pending = [*PROJECT["dependencies"], *extras["experiments"], *extras["dev"]]
+    pending = [*PROJECT["dependencies"], *extras["experiments"], *extras["dev"], *extras["docs"]]
     pending += ["pip", "setuptools"]
     seen: set[str] = set()
     while pending:

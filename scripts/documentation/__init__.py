@@ -1,0 +1,1 @@
+"""The documentation site: pages of the repository, API and command line, built by Sphinx."""
