@@ -43,14 +43,17 @@ def api_pages() -> dict[str, str]:
 
 
 def link_names(text: str, pages: dict[str, str]) -> str:
-    """Let the names in the first cells of the API page lead to their pages."""
+    """Let the names in the first cells of the API page lead to their pages.
+
+    Arguments are left out: they are on the pages, and would make the table wide.
+    """
 
     def link(match: re.Match[str]) -> str:
-        code, name = match.group(1), match.group(2)
+        name = match.group(1)
         page = f"gfucb.{name}.md" if f"gfucb.{name}.md" in pages else f"{name}.md"
-        return f"| [{code}](api/{page})" if page in pages else match.group()
+        return f"| [`{name}`](api/{page})" if page in pages else match.group()
 
-    return re.sub(r"^\| (`([A-Za-z_.]+)[^`]*`)(?= \|)", link, text, flags=re.MULTILINE)
+    return re.sub(r"^\| `([A-Za-z_.]+)[^`]*`(?= \|)", link, text, flags=re.MULTILINE)
 
 
 def _names_of(module: ModuleType) -> list[str]:
