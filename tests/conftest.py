@@ -66,9 +66,12 @@ def restored_registries() -> Iterator[Callable[[], None]]:
     """Forget what a test registers, at its end or when the test calls the fixture."""
     from gfucb.paper import REPRODUCTIONS
     from gfucb.runs import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, POLICIES, PRESETS, plugins
+    from gfucb.runs.engines import ENGINES
 
     registries = (AGENTS, ENVIRONMENTS, FITS, ACTION_SELECTORS, POLICIES, PRESETS, REPRODUCTIONS)
-    tables = [table for r in registries for table in (r._entries, r._origins)] + [plugins._loaded]
+    tables = [table for r in (*registries, ENGINES) for table in (r._entries, r._origins)] + [
+        plugins._loaded
+    ]
     before = [dict(table) for table in tables]
 
     def restore() -> None:

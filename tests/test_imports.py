@@ -12,7 +12,9 @@ import pytest
 import gfucb
 
 PACKAGE = Path(gfucb.__file__).parent
-OPTIONAL = "{'pandas', 'matplotlib', 'sklearn', 'tyro', 'rich', 'jinja2', 'narwhals', 'gymnasium'}"
+OPTIONAL = (
+    "{'pandas', 'matplotlib', 'sklearn', 'tyro', 'rich', 'jinja2', 'narwhals', 'gymnasium', 'ray'}"
+)
 
 
 def run(code: str) -> subprocess.CompletedProcess:

@@ -9,7 +9,7 @@ from killing import kill_midway
 
 from gfucb.core.checkpoint import read_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
-from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig, run, store
+from gfucb.runs import BanditAgentConfig, ImageBanditConfig, RunConfig, run, run_checkpoint, store
 from gfucb.runs.metrics import REGRET
 from gfucb.runs.row_writer import RowWriter
 from gfucb.runs.single import final_result, run_job_of
@@ -85,7 +85,7 @@ def test_a_row_that_was_written_in_part_is_computed_again(tmp_path):
 
 def test_rows_after_the_last_checkpoint_are_computed_again(tmp_path, monkeypatch):
     whole = finish(QUICK, tmp_path / "whole")
-    monkeypatch.setattr(store, "CHECKPOINT_SHARE", -1.0)  # after the first, none
+    monkeypatch.setattr(run_checkpoint, "CHECKPOINT_SHARE", -1.0)  # after the first, none
     interrupted = run(QUICK, tmp_path / "parts")
     list(islice(interrupted, 6))
     interrupted.close()
@@ -109,7 +109,7 @@ def test_a_killed_process_is_continued_byte_for_byte(tmp_path):
 
 def test_rows_that_do_not_belong_to_the_checkpoint_are_an_error(tmp_path, monkeypatch):
     # A checkpoint after every row, however slow the disk: rounds are short here.
-    monkeypatch.setattr("gfucb.runs.store.CHECKPOINT_SHARE", 1.0)
+    monkeypatch.setattr("gfucb.runs.run_checkpoint.CHECKPOINT_SHARE", 1.0)
     interrupted = run(QUICK, tmp_path / "run")
     list(islice(interrupted, 6))
     interrupted.close()

@@ -21,7 +21,7 @@ gfucb: multitask bandits and episodic MDPs with a shared representation
   gfucb theory    the bounds of the theory for a class and a size, as printed and corrected
   gfucb audit     replay runs with a known representation and check these bounds
   gfucb bench     the cost of decisions, rounds, tasks and batches, as ratios
-  gfucb presets   list presets, environments, agents, fits, action selectors and policies
+  gfucb presets   list presets, environments, agents, fits, action selectors, policies, engines
   gfucb fetch-mnist   download MNIST into a directory and verify it
 
 Start with

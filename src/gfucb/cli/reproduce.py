@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 from rich.console import Console
 
+from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import progress
 from gfucb.core.errors import InvalidInputError
@@ -40,8 +41,9 @@ class ReproduceCommand:
     """Directory with data files, for figures that need some."""
     device: str = "cpu"
     """Device of the networks."""
-    processes: int = 1
-    """Number of jobs at a time; the results do not depend on it."""
+    computing: Annotated[EngineOptions, tyro.conf.arg(name="")] = field(
+        default_factory=EngineOptions
+    )
     only: str = "*"
     """Compute only jobs whose names match, such as `paper-*`. With it, several machines can
     compute one directory, one call at a time."""
@@ -56,7 +58,7 @@ class ReproduceCommand:
             for name in self._matching_figures(options):
                 replace(self, name=name, out=self.out / name)(console)
             return
-        entry = REPRODUCTIONS[self.name]
+        entry, engine = REPRODUCTIONS[self.name], self.computing.make(1, self.data_dir)
         num_jobs = len(entry.jobs(options))
         with progress(console, self.name, num_jobs, "job") as advance:
             verdicts = reproduce(
@@ -65,7 +67,8 @@ class ReproduceCommand:
                 self.out,
                 options,
                 advance=advance,
-                processes=self.processes,
+                problem=problem_printer(console),
+                engine=engine,
                 only=self.only,
                 only_what_is_there=self.only_what_is_there,
             )

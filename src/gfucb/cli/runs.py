@@ -11,6 +11,7 @@ import torch
 import tyro
 from rich.console import Console
 
+from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.terminal import progress, summary_table
 from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, run_comparison
@@ -91,13 +92,15 @@ class CompareCommand:
     """Settings of all agents; their names come from --agents."""
     num_rounds: int = 200
     """T, the number of rounds or episodes."""
-    processes: int = min(2, os.cpu_count() or 1)
-    """Number of runs at a time, each a process with one thread."""
+    computing: Annotated[EngineOptions, tyro.conf.arg(name="")] = field(
+        default_factory=EngineOptions
+    )
     data_dir: str | None = None
     """Directory with the MNIST files; by default the environment variable GFUCB_DATA_DIR."""
 
     def __call__(self, console: Console) -> None:
         """Run what is missing, then print the table and draw the figure."""
+        engine = self.computing.make(min(2, os.cpu_count() or 1), self.data_dir)
         agents = tuple(with_settings(name, self.agent) for name in self.agents)
         comparison = Comparison(self.environment, agents, self.seeds, self.num_rounds)
         num_runs = len(self.agents) * len(self.seeds)
@@ -109,11 +112,12 @@ class CompareCommand:
                 ),
                 # In a log, the line above is progress enough.
                 advance if console.is_terminal else lambda rounds: None,
+                problem_printer(console),
             )
             run_comparison(
                 comparison,
                 self.out,
-                processes=self.processes,
+                engine=engine,
                 data_dir=self.data_dir,
                 listener=listener,
             )

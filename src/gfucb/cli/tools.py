@@ -11,11 +11,13 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.terminal import Described, bench_table, entries_table, presets_table
+from gfucb.core.data_directories import DATA_DIR_VARIABLE
 from gfucb.environments import fetch_mnist
-from gfucb.environments.images import DATA_DIR_VARIABLE
 from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
 from gfucb.runs.benchmarks import MEASURES, bench_job
+from gfucb.runs.engines import ENGINES
 from gfucb.runs.jobs import Progress, run_all
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import POLICIES
@@ -31,7 +33,8 @@ class BenchCommand:
     many tasks over decisions for a few of few. catalogue: items that all tasks share over one copy
     per task. batched: runs in a batch over runs one after another. On a CPU one thread is
     used, and seconds are CPU seconds. Takes some minutes. The directory gets a run directory for
-    each measurement. A repeated command takes only the measurements that are missing.
+    each measurement. A repeated command takes only the measurements that are missing. Those
+    taken at the same time share caches and memory: report results of `--processes 1`.
     """
 
     out: Path
@@ -46,18 +49,21 @@ class BenchCommand:
     files, random images of the same size."""
     quick: bool = False
     """Tiny problems that take seconds. They test the code; ratios are not compared with targets."""
-    processes: int = 1
-    """Number of measurements at a time. They share caches and memory, so report results of 1."""
+    computing: Annotated[EngineOptions, tyro.conf.arg(name="")] = field(
+        default_factory=EngineOptions
+    )
 
     def __call__(self, console: Console) -> None:
         """Measure what is missing, print the table."""
         data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
         setting = Setting(self.sizes, self.device, data_dir)
         jobs = [bench_job(name, setting, quick=self.quick) for name in dict.fromkeys(self.only)]
-        progress = Progress(lambda job: console.print(f"measured {job.name}", highlight=False))
-        rows = run_all(
-            jobs, self.out, processes=self.processes, device=self.device, progress=progress
+        progress = Progress(
+            lambda job: console.print(f"measured {job.name}", highlight=False),
+            problem=problem_printer(console),
         )
+        engine = self.computing.make(1, data_dir)
+        rows = run_all(jobs, self.out, engine=engine, device=self.device, progress=progress)
         console.print(bench_table([Ratio.from_row(row) for own in rows.values() for row in own]))
         console.print(f"rows: {self.out / 'MEASUREMENT' / 'rows.csv'}", highlight=False)
 
@@ -77,7 +83,7 @@ class FetchCommand:
 
 @dataclass(frozen=True)
 class PresetsCommand:
-    """List the presets, environments, agents, fits, action selectors and policies."""
+    """List the presets, environments, agents, fits, action selectors, policies and engines."""
 
     plugin: tuple[Path, ...] = ()
     """Python files that register components of your own."""
@@ -93,6 +99,7 @@ class PresetsCommand:
             "fit": FITS,
             "action selector": ACTION_SELECTORS,
             "policy": POLICIES,
+            "engine": ENGINES,
         }
         for noun, entries in components.items():
             console.print("", entries_table(noun, entries))

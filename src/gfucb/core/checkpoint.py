@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load, save_file
+from safetensors.torch import save as save_bytes
 from torch import Tensor
 
 from gfucb.core.errors import GFUCBError, InvalidInputError, SavedStateError
@@ -107,18 +108,30 @@ def write_state(
     path: str | os.PathLike[str], state: Mapping[str, Tensor], facts: Mapping[str, str]
 ) -> None:
     """Write named tensors and texts with their checksum as one file, atomically."""
-    # Clones, because safetensors refuses tensors that share memory, as tied weights do.
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
-    # safetensors refuses a file without tensors; the marker also identifies our files.
-    tensors["format"] = torch.zeros(1)
-    texts = dict(facts) | {"format": FORMAT}
-    texts["checksum"] = checksum_of(tensors, texts)
+    tensors, texts = _with_checksum(state, facts)
     try:
         atomic_write(path, lambda target: save_file(tensors, target, texts))
     except (GFUCBError, MemoryError):
         raise
     except Exception as error:  # safetensors has no common error class for input and output
         raise SavedStateError(f"cannot write {path}: {error}") from error
+
+
+def state_content(state: Mapping[str, Tensor], facts: Mapping[str, str]) -> bytes:
+    """The content of the file that `write_state` writes."""
+    return save_bytes(*_with_checksum(state, facts))
+
+
+def _with_checksum(
+    state: Mapping[str, Tensor], facts: Mapping[str, str]
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    # Clones, because safetensors refuses tensors that share memory, as tied weights do.
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}
+    # safetensors refuses a file without tensors; the marker also identifies our files.
+    tensors["format"] = torch.zeros(1)
+    texts = dict(facts) | {"format": FORMAT}
+    texts["checksum"] = checksum_of(tensors, texts)
+    return tensors, texts
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -129,6 +142,16 @@ def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[st
         # The file is opened once: a reader that opens it twice, as safe_open does, can see the
         # header of one version and the numbers of another.
         content = Path(path).read_bytes()
+    except OSError as error:
+        raise SavedStateError(f"cannot read {path}: {error}") from error
+    return parse_state(content, path)
+
+
+def parse_state(
+    content: bytes, path: str | os.PathLike[str]
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The same from the content of a file; `path` is its name in errors."""
+    try:
         tensors = load(content)
         texts = _texts_of(content)
     except Exception as error:  # a damaged header can fail in any way

@@ -48,6 +48,10 @@ class RunDirectoryError(GFUCBError, OSError):
     """A run directory exists already, is in use, or does not hold the run that was requested."""
 
 
+class FailedJobsError(GFUCBError, RuntimeError):
+    """Some jobs of a sweep failed; the others are finished, and the message names an error."""
+
+
 class TooManyTuplesError(GFUCBError, ValueError):
     """There are more action tuples than enumeration accepts."""
 

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gfucb.core.data_directories import DATA_DIR_VARIABLE, data_directory
 from gfucb.core.errors import DataFileError
 from gfucb.core.files import atomic_write
 
-DATA_DIR_VARIABLE = "GFUCB_DATA_DIR"
 MNIST_SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist"
 # File name -> sha256 of its .gz form, as published.
 MNIST_FILES = {
@@ -61,15 +61,15 @@ def load_mnist(
         data_dir: the directory; by default the one the environment variable GFUCB_DATA_DIR names.
         split: `train` reads the train-* files, `test` the t10k-* files; .gz or unpacked.
     """
-    directory = data_dir or os.environ.get(DATA_DIR_VARIABLE)
-    if not directory:
+    directory = data_directory(data_dir)
+    if directory is None:
         raise DataFileError(
             "MNIST is read from a directory: pass --data-dir or set the environment variable "
             f"{DATA_DIR_VARIABLE}; `gfucb fetch-mnist --data-dir DIRECTORY` downloads the files"
         )
     prefix = "train" if split == "train" else "t10k"
-    image_file = find_idx(Path(directory), f"{prefix}-images-idx3-ubyte")
-    label_file = find_idx(Path(directory), f"{prefix}-labels-idx1-ubyte")
+    image_file = find_idx(directory, f"{prefix}-images-idx3-ubyte")
+    label_file = find_idx(directory, f"{prefix}-labels-idx1-ubyte")
     images, labels = read_idx(image_file, num_axes=3), read_idx(label_file, num_axes=1)
     if len(images) != len(labels):
         raise DataFileError(

@@ -14,7 +14,7 @@ from pathlib import Path
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.paper.common import Options, Reproduction, Verdict
 from gfucb.paper.results_directory import Gathered, ResultsDirectory
-from gfucb.runs.jobs import Progress, run_jobs
+from gfucb.runs.jobs import Engine, Job, LocalEngine, Progress, run_jobs
 from gfucb.runs.plots import save
 from gfucb.runs.stored_settings import default_settings
 from gfucb.runs.text_files import write_json, write_text
@@ -27,7 +27,9 @@ def reproduce(
     options: Options,
     *,
     advance: Callable[[int], None] = lambda done: None,
+    problem: Callable[[Job, str], None] = lambda job, text: None,
     processes: int = 1,
+    engine: Engine | None = None,
     only: str = "*",
     only_what_is_there: bool = False,
 ) -> list[Verdict]:
@@ -39,8 +41,10 @@ def reproduce(
         out: the results directory. Two calls may share it: each job is computed by one of them.
         options: how the claim is reproduced.
         advance: called with the number of finished jobs.
+        problem: called when a job fails, or is repeated because its worker has died.
         processes: how many jobs are computed at a time, one thread each. The rows do not depend
             on it.
+        engine: where jobs are computed; by default in `processes` processes of this machine.
         only: compute only jobs whose names match this pattern.
         only_what_is_there: compute nothing; draw the jobs that are finished. Jobs under way count
             as far as they are computed, and the page says how many there are.
@@ -50,8 +54,7 @@ def reproduce(
     """
     jobs = reproduction.jobs(options)
     wanted = [job for job in jobs if fnmatchcase(job.name, only)]
-    if processes < 1:
-        raise InvalidInputError(f"processes must be at least 1, got {processes}")
+    engine = LocalEngine(processes) if engine is None else engine
     if not wanted:
         raise InvalidInputError(
             f"no job of {name} matches {only!r}; there are {len(jobs)}, from "
@@ -63,10 +66,8 @@ def reproduce(
     advance(len(directory.finished(names)))
     if not only_what_is_there:
         stored = [directory.job_here(job) for job in wanted]
-        progress = Progress(lambda job: advance(len(directory.finished(names))))
-        run_jobs(
-            stored, directory.jobs, processes=processes, device=options.device, progress=progress
-        )
+        progress = Progress(lambda job: advance(len(directory.finished(names))), problem=problem)
+        run_jobs(stored, directory.jobs, engine=engine, device=options.device, progress=progress)
         if len(directory.finished(names)) < len(names):
             return []
     return _summarise(name, reproduction, directory, options, names)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, cast, overload
 
+from gfucb.core.data_directories import data_directory
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import (
     BanditAgent,
@@ -35,7 +36,7 @@ def make_environment(
     entry = ENVIRONMENTS[config.name]
     _require_type(config, entry.config, "environment")
     if entry.uses_data_dir:
-        return entry.factory(config, seed, data_dir)
+        return entry.factory(config, seed, data_dir and str(data_directory(data_dir)))
     return entry.factory(config, seed)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from gfucb.core.errors import InvalidInputError
 from gfucb.runs.build_run import require_same_kind
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
-from gfucb.runs.jobs import Progress, run_all
+from gfucb.runs.jobs import Engine, Job, Progress, run_all
 from gfucb.runs.metrics import Metric
 from gfucb.runs.single import final_result, run_job_of
 
@@ -48,6 +48,8 @@ class Listener:
     """Called with the run and its result, see `final_result`."""
     rounds_written: Callable[[int], None] = lambda rounds: None
     """Called a few times a second with the number of rounds on disk, of all runs together."""
+    problem: Callable[[Job, str], None] = lambda job, text: None
+    """Called when a run fails, or is repeated because its worker has died."""
 
 
 def run_comparison(
@@ -55,13 +57,15 @@ def run_comparison(
     out: Path,
     *,
     processes: int = 1,
+    engine: Engine | None = None,
     data_dir: str | None = None,
     listener: Listener | None = None,
 ) -> None:
     """Run what is not finished below `out`, in `processes` processes of one thread each.
 
-    Finished runs are left as they are and interrupted runs continue. A directory with a run of
-    other settings is an error.
+    With an `engine`, runs are computed where it computes them; the rows are the same. Finished
+    runs are left as they are and interrupted runs continue. A directory with a run of other
+    settings is an error.
     """
     listener = listener or Listener()
     configs = comparison.runs()
@@ -69,8 +73,9 @@ def run_comparison(
     progress = Progress(
         lambda job: listener.run_ended(configs[job.name], *final_result(out / job.name)),
         lambda: listener.rounds_written(sum(_rounds_on_disk(out / name) for name in configs)),
+        listener.problem,
     )
-    run_all(jobs, out, processes=processes, progress=progress)
+    run_all(jobs, out, processes=processes, engine=engine, progress=progress)
 
 
 def _rounds_on_disk(directory: Path) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
-from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.core.errors import FailedJobsError, InvalidInputError, RunDirectoryError
 from gfucb.core.records import Row
 from gfucb.runs.pool import POLL_SECONDS, one_thread, run_in_processes
 from gfucb.runs.store import RunDirectory, RunLockedError, read_rows
@@ -59,6 +60,68 @@ class Progress:
     """Called when a job is finished."""
     rows_written: Callable[[], None] = lambda: None
     """Called a few times a second."""
+    problem: Callable[[Job, str], None] = lambda job, text: None
+    """Called when a job has failed, or continues because its worker has died."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended; `error` says why it failed."""
+
+    status: Literal["finished", "locked", "failed"]
+    error: str = ""
+
+
+class Engine(Protocol):
+    """Where jobs are computed; `gfucb.runs.engines` has the engines by name."""
+
+    def outcomes(
+        self, jobs: Sequence[Job], parent: Path, device: str, progress: Progress
+    ) -> Generator[tuple[Job, Outcome]]:
+        """Compute the jobs below `parent`, in their order; yield each when it ends.
+
+        A job that another process is computing is `locked`. A job that fails is `failed`, and the
+        others go on; an engine may also raise the error. If the caller stops, all jobs stop,
+        their locks are released, and what they have computed can be resumed.
+
+        Args:
+            jobs: the jobs, none of them finished.
+            parent: the parent of all run directories.
+            device: where networks are: cpu, or cuda.
+            progress: the engine calls `rows_written`, and `problem` if a worker has died.
+        """
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Processes of this machine, one thread each; one process is that of the caller."""
+
+    processes: int = 1
+
+    def __post_init__(self) -> None:
+        if self.processes < 1:
+            raise InvalidInputError(f"processes must be at least 1, got {self.processes}")
+
+    def outcomes(
+        self, jobs: Sequence[Job], parent: Path, device: str, progress: Progress
+    ) -> Generator[tuple[Job, Outcome]]:
+        """Compute the jobs; an error of a job is raised when those under way have ended."""
+        for job, is_finished in self._results(jobs, parent, device, progress):
+            yield job, Outcome("finished" if is_finished else "locked")
+
+    def _results(
+        self, jobs: Sequence[Job], parent: Path, device: str, progress: Progress
+    ) -> Iterator[tuple[Job, bool]]:
+        if self.processes == 1:
+            poll = rarely(progress.rows_written)
+            for job in jobs:
+                with one_thread():
+                    is_finished = run_job(job, parent, device, lambda row: poll())
+                yield job, is_finished
+        elif jobs:
+            compute = partial(run_job, parent=parent, device=device)
+            processes = min(self.processes, len(jobs))
+            yield from run_in_processes(compute, jobs, processes, poll=progress.rows_written)
 
 
 def run_jobs(
@@ -66,27 +129,42 @@ def run_jobs(
     parent: Path,
     *,
     processes: int = 1,
+    engine: Engine | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> list[Job]:
     """Compute the jobs that are not finished below `parent`; finished ones are left as they are.
 
     Interrupted jobs continue. With one process the jobs run in the caller's, one after another;
-    with more, in worker processes of one thread each. The rows are the same. Returns the jobs
-    that another process is computing.
+    with more, in worker processes of one thread each; with an `engine`, where it runs them. The
+    rows are the same. Returns the jobs that another process is computing.
+
+    Raises:
+        FailedJobsError: some jobs failed on the engine; the others are finished.
     """
-    if processes < 1:
-        raise InvalidInputError(f"processes must be at least 1, got {processes}")
+    engine = LocalEngine(processes) if engine is None else engine
     progress = progress or Progress()
     # Also refuses foreign directories before anything is computed.
     missing = [job for job in jobs if not job.directory(parent).is_finished()]
     missing.sort(key=lambda job: -job.relative_cost)
     locked: list[Job] = []
-    for job, is_finished in _results(missing, parent, processes, device, progress):
-        if is_finished:
-            progress.job_ended(job)
-        else:
-            locked.append(job)
+    failed: dict[str, str] = {}
+    # Closed at once if a callback raises: workers and locks do not wait for a collector.
+    with closing(engine.outcomes(missing, parent, device, progress)) as outcomes:
+        for job, outcome in outcomes:
+            if outcome.status == "finished":
+                progress.job_ended(job)
+            elif outcome.status == "locked":
+                locked.append(job)
+            else:
+                failed[job.name] = outcome.error
+                progress.problem(job, f"failed: {outcome.error}")
+    if failed:
+        name, error = next(iter(failed.items()))
+        raise FailedJobsError(
+            f"{len(failed)} of {len(missing)} jobs failed, for example {name}: {error}. The others "
+            "are stored; repeat the command to compute those that failed"
+        )
     return locked
 
 
@@ -95,6 +173,7 @@ def run_all(
     parent: Path,
     *,
     processes: int = 1,
+    engine: Engine | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> dict[str, list[dict[str, str]]]:
@@ -102,8 +181,11 @@ def run_all(
 
     Raises:
         RunDirectoryError: another process is computing one of the jobs.
+        FailedJobsError: some jobs failed on the engine; the others are finished.
     """
-    locked = run_jobs(jobs, parent, processes=processes, device=device, progress=progress)
+    locked = run_jobs(
+        jobs, parent, processes=processes, engine=engine, device=device, progress=progress
+    )
     if locked:
         raise RunDirectoryError(
             f"another process is writing {len(locked)} of the runs in {parent}, for example "
@@ -124,23 +206,7 @@ def run_job(
     return True
 
 
-def _results(
-    jobs: Sequence[Job], parent: Path, processes: int, device: str, progress: Progress
-) -> Iterator[tuple[Job, bool]]:
-    if processes == 1:
-        poll = _rarely(progress.rows_written)
-        for job in jobs:
-            with one_thread():
-                is_finished = run_job(job, parent, device, lambda row: poll())
-            yield job, is_finished
-    elif jobs:
-        compute = partial(run_job, parent=parent, device=device)
-        yield from run_in_processes(
-            compute, jobs, min(processes, len(jobs)), poll=progress.rows_written
-        )
-
-
-def _rarely(function: Callable[[], None]) -> Callable[[], None]:
+def rarely(function: Callable[[], None]) -> Callable[[], None]:
     """The same function, called at most once in `POLL_SECONDS`."""
     last = time.monotonic()
 

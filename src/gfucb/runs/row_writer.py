@@ -36,6 +36,10 @@ class RowWriter:
         """Make sure that the rows survive a power failure."""
         os.fsync(self._file.fileno())
 
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
     def _open(self) -> None:
         self._file = self.path.open("a", newline="")
         self._writer = csv.DictWriter(self._file, self._columns, lineterminator="\n", restval="")
@@ -56,7 +60,7 @@ class RowWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self.close()
 
     @staticmethod
     def truncate(path: Path, num_rows: int) -> None:

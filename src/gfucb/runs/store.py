@@ -22,18 +22,17 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from gfucb.core.checkpoint import read_state, write_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError
 from gfucb.core.files import is_temporary
 from gfucb.core.records import Row
 from gfucb.runs.provenance import current_provenance, timestamp
 from gfucb.runs.row_writer import RowWriter
+from gfucb.runs.run_checkpoint import FILE_NAME as CHECKPOINT
+from gfucb.runs.run_checkpoint import CheckpointSchedule, RunCheckpoint
 from gfucb.runs.stored_settings import first_difference
 from gfucb.runs.text_files import as_json, read_csv, read_json, write_json
-from gfucb.runs.work import Work, WorkState, number
+from gfucb.runs.work import Work
 
-# A checkpoint follows a row unless checkpoints would take more than this share of the time.
-CHECKPOINT_SHARE = 0.1
 LOCK = ".lock"
 # The fields of provenance.json that do not describe code and machine.
 OF_ONE_RUN = ("started", "finished", "cpu_seconds", "resumed")
@@ -79,7 +78,7 @@ def saved_rows(directory: Path) -> list[dict[str, str]]:
     if is_finished(directory):
         return read_rows(directory)
     try:
-        saved = _Checkpoint.read(directory)
+        saved = RunCheckpoint.read(directory)
     except SavedStateError:
         if not is_finished(directory):
             raise
@@ -127,20 +126,27 @@ class RunDirectory:
         Raises:
             RunLockedError: another process is writing this run.
         """
-        self.require_same_settings()
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with self.locked():
             if self.is_finished():
                 return
-            self._start(device)
-            saved = self._restore(work, device)
-            # A time at which a run without interruption would have started.
-            cpu_start = time.process_time() - saved.cpu_seconds
-            yield from self._write_rows(work, saved.num_rows, cpu_start)
-            self._finish(time.process_time() - cpu_start)
+            saved = RunCheckpoint.read(self.path)
+            with self.rows_after(saved, current_provenance(device)) as writer:
+                if saved is not None:
+                    work.load_state(saved.state)
+                # A time at which a run without interruption would have started.
+                cpu_start = time.process_time() - (saved.cpu_seconds if saved else 0.0)
+                yield from self._write_rows(work, saved, cpu_start, writer)
+            self.finish(time.process_time() - cpu_start)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing this run; the directory is created.
+
+        Raises:
+            RunLockedError: another process is writing it.
+        """
+        self.require_same_settings()
+        self.path.mkdir(parents=True, exist_ok=True)
         try:
             # The rows may be consumed by another thread than the one that started them.
             with FileLock(self.path / LOCK, blocking=False, thread_local=False):
@@ -151,70 +157,50 @@ class RunDirectory:
                 "choose another directory"
             ) from None
 
-    def _start(self, device: str) -> None:
-        if not (self.path / "config.json").exists():
-            times = {"started": timestamp(), "finished": None, "cpu_seconds": 0.0}
-            write_json(self.path / "provenance.json", current_provenance(device) | times)
-            # Last: a directory with a config is a run that can continue.
-            write_json(self.path / "config.json", as_json(self.settings))
+    def rows_after(self, saved: RunCheckpoint | None, provenance: Mapping[str, Any]) -> RowWriter:
+        """Start or resume a locked run: keep the rows that `saved` covers, append to them.
 
-    def _restore(self, work: Work, device: str) -> _Checkpoint:
-        """Load the checkpoint and drop the rows after it, which are computed again."""
-        saved = _Checkpoint.read(self.path)
+        Args:
+            saved: the checkpoint from which the run continues; None if it starts over.
+            provenance: which code and machine compute the rows that follow.
+        """
         if saved is None:
+            times = {"started": timestamp(), "finished": None, "cpu_seconds": 0.0}
+            write_json(self.path / "provenance.json", {**provenance, **times})
+            if not (self.path / "config.json").exists():
+                # Last: a directory with a config is a run that can continue.
+                write_json(self.path / "config.json", as_json(self.settings))
             (self.path / "rows.csv").unlink(missing_ok=True)
-            return _Checkpoint()
-        RowWriter.truncate(self.path / "rows.csv", saved.num_rows)
-        work.load_state(saved.state)
-        provenance = read_provenance(self.path)
-        continued = current_provenance(device) | {"at": timestamp(), "after_rows": saved.num_rows}
-        provenance.setdefault("resumed", []).append(continued)
-        write_json(self.path / "provenance.json", provenance)
-        return saved
+        else:
+            RowWriter.truncate(self.path / "rows.csv", saved.num_rows)
+            record = read_provenance(self.path)
+            continued = {**provenance, "at": timestamp(), "after_rows": saved.num_rows}
+            record.setdefault("resumed", []).append(continued)
+            write_json(self.path / "provenance.json", record)
+        return RowWriter(self.path / "rows.csv")
 
-    def _write_rows(self, work: Work, num_rows: int, cpu_start: float) -> Iterator[Row]:
+    def finish(self, cpu_seconds: float) -> None:
+        """Mark a locked run as finished."""
+        finished = {"finished": timestamp(), "cpu_seconds": cpu_seconds}
+        write_json(self.path / "provenance.json", read_provenance(self.path) | finished)
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
+
+    def _write_rows(
+        self, work: Work, saved: RunCheckpoint | None, cpu_start: float, writer: RowWriter
+    ) -> Iterator[Row]:
         """Write each row as it comes, and a checkpoint after it when that is cheap enough."""
-        started, spent = time.perf_counter(), 0.0
-        with RowWriter(self.path / "rows.csv") as writer:
-            for num_written, row in enumerate(work.rows(), start=num_rows + 1):
-                writer.write(row)
-                now = time.perf_counter()
-                if spent <= CHECKPOINT_SHARE * (now - started):
+        schedule = CheckpointSchedule()
+        first = (saved.num_rows if saved else 0) + 1
+        for num_written, row in enumerate(work.rows(), start=first):
+            writer.write(row)
+            if schedule.is_due():
+                with schedule.measured():
                     state = work.state()
                     if state is not None:
                         writer.sync()  # a checkpoint never covers rows that a crash can lose
                         seconds = time.process_time() - cpu_start
-                        _Checkpoint(num_written, seconds, state).write(self.path)
-                        spent += time.perf_counter() - now
-                yield row
-
-    def _finish(self, cpu_seconds: float) -> None:
-        finished = {"finished": timestamp(), "cpu_seconds": cpu_seconds}
-        write_json(self.path / "provenance.json", read_provenance(self.path) | finished)
-        (self.path / "checkpoint.safetensors").unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class _Checkpoint:
-    """The state of a run after some of its rows."""
-
-    num_rows: int = 0
-    cpu_seconds: float = 0.0
-    state: WorkState = field(default_factory=WorkState)
-
-    def write(self, directory: Path) -> None:
-        facts = {"rows": str(self.num_rows), "cpu_seconds": repr(self.cpu_seconds)}
-        path = directory / "checkpoint.safetensors"
-        write_state(path, self.state.tensors, self.state.facts | facts)
-
-    @classmethod
-    def read(cls, directory: Path) -> _Checkpoint | None:
-        path = directory / "checkpoint.safetensors"
-        if not path.exists():
-            return None
-        tensors, facts = read_state(path)
-        num_rows, seconds = number(facts, "rows", int), number(facts, "cpu_seconds", float)
-        return cls(num_rows, seconds, WorkState(tensors, facts))
+                        RunCheckpoint(num_written, seconds, state).write(self.path)
+            yield row
 
 
 def _may_precede_config(path: Path) -> bool:
