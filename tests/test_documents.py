@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks.suite.__main__ import parser as suite_parser
 
 import gfucb
 from gfucb.cli.commands import DEFAULTS, parse
@@ -100,8 +99,9 @@ def test_commands_are_accepted(path, tmp_path, monkeypatch):
                 parse(rest)
         elif program == "make":
             assert all(target in targets for target in rest), words
-        elif words[:3] == ["python", "-m", "benchmarks.suite"]:
-            suite_parser().parse_args(rest[2:])
+        elif words[:2] == ["python", "-m"] and rest[1].startswith("benchmarks."):
+            main_module = ".__main__" * (ROOT / rest[1].replace(".", "/")).is_dir()
+            importlib.import_module(rest[1] + main_module).parser().parse_args(rest[2:])
         elif program == "python":
             assert (ROOT / rest[0]).is_file(), words
         elif program == "ray":

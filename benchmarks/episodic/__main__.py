@@ -1,0 +1,76 @@
+"""Run the exploration benchmarks and write their table.
+
+    python -m benchmarks.episodic run --problems lock-6 lock-12 --seeds 3
+    python -m benchmarks.episodic table --to benchmarks/episodic/results
+
+A repeated command computes the missing runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from gfucb.runs.text_files import write_json, write_text
+
+from .contenders import CONTENDERS
+from .problems import PROBLEMS
+from .running import Plan, run
+from .table import markdown, results
+
+OUT = Path("runs") / "episodic"
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.episodic", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("command", choices=["run", "table"])
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), metavar="PROBLEM")
+    parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), metavar="CONTENDER")
+    parser.add_argument("--seeds", type=int, default=10, help="from --first-seed on")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--tuning-seeds", type=int, default=1, help="from 2000 on")
+    parser.add_argument("--max-episodes", type=int, help="instead of that of each problem")
+    parser.add_argument("--out", type=Path, default=OUT, help="directory of the runs")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--to", type=Path, help="directory of the tables; default --out")
+    return parser
+
+
+def plan_of(given: argparse.Namespace) -> Plan:
+    """The plan that the command line asks for."""
+    return Plan(
+        out=given.out,
+        problems=tuple(given.problems or PROBLEMS),
+        contenders=tuple(given.contenders or CONTENDERS),
+        seeds=tuple(range(given.first_seed, given.first_seed + given.seeds)),
+        tuning_seeds=given.tuning_seeds,
+        max_episodes=given.max_episodes,
+    )
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run a command."""
+    given = parser().parse_args(words)
+    plan = plan_of(given)
+    if given.command == "run":
+        for variable in THREAD_VARIABLES:
+            os.environ.setdefault(variable, "1")
+        run(plan, given.processes)
+    content = results(plan)
+    if not content["results"]:
+        raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")
+    directory = given.to or given.out
+    directory.mkdir(parents=True, exist_ok=True)
+    text = markdown(content["results"])
+    write_text(directory / "table.md", text)
+    write_json(directory / "table.json", content)
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

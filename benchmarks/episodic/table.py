@@ -1,0 +1,85 @@
+"""The table of the benchmark, from the stored runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from gfucb.runs.store import distinct_provenance, is_finished, read_rows
+
+from .contenders import CONTENDERS
+from .problems import PROBLEMS
+from .running import Plan, best_scale, job
+
+HEADER = (
+    "| problem | agent | seeds solved | episodes a task until solved | greedy return at the end | "
+    "CPU seconds |\n|---|---|---|---|---|---|\n"
+)
+
+
+def results(plan: Plan) -> dict[str, Any]:
+    """A line for each problem and contender that has finished runs, and their provenance."""
+    lines, paths = [], []
+    for problem in plan.problems:
+        for contender in plan.contenders:
+            scale = best_scale(plan, problem, contender)
+            found = [plan.out / job(plan, problem, contender, scale, s).name for s in plan.seeds]
+            found = [path for path in found if is_finished(path)]
+            if found:
+                lines.append(_line(problem, contender, scale, found))
+                paths += found
+    return {"results": lines, "provenance": distinct_provenance(paths)}
+
+
+def _line(problem: str, contender: str, scale: float, paths: Sequence[Path]) -> dict[str, Any]:
+    last = [list(read_rows(path))[-1] for path in paths]
+    num_tasks = PROBLEMS[problem].num_tasks
+    solved = [int(row["solved_tasks"]) == num_tasks for row in last]
+    line: dict[str, Any] = {
+        "problem": problem,
+        "contender": contender,
+        "scale": scale if CONTENDERS[contender].scales else None,
+        "num_seeds": len(last),
+        "num_solved": sum(solved),
+        "solved_tasks": sum(int(row["solved_tasks"]) for row in last) / len(last) / num_tasks,
+    }
+    for name in ("mean_solved_after", "episodes", "greedy_return", "cpu_seconds"):
+        line[name] = mean_and_interval([float(row[name]) for row in last])
+    return line
+
+
+def mean_and_interval(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean and half the width of its 95% interval, by Student's t over seeds."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return {"mean": mean, "half_width": None}
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return {"mean": mean, "half_width": float(student.ppf(0.975, len(values) - 1)) * error}
+
+
+def markdown(lines: Sequence[dict[str, Any]]) -> str:
+    """The table as text."""
+    rows = []
+    for line in lines:
+        is_solved = line["num_solved"] == line["num_seeds"]
+        key = "mean_solved_after" if is_solved else "episodes"
+        episodes = _text(line[key], 0)
+        if not is_solved:
+            episodes = f"{line['solved_tasks']:.0%} of tasks in {episodes}"
+        rows.append(
+            f"| {PROBLEMS[line['problem']].description} | {CONTENDERS[line['contender']].label} | "
+            f"{line['num_solved']} of {line['num_seeds']} | {episodes} | "
+            f"{_text(line['greedy_return'], 2)} | {_text(line['cpu_seconds'], 0)} |"
+        )
+    return HEADER + "\n".join(rows) + "\n"
+
+
+def _text(value: dict[str, float | None], digits: int) -> str:
+    mean = f"{value['mean']:,.{digits}f}"
+    half = value["half_width"]
+    return mean if half is None else f"{mean} ± {half:,.{digits}f}"
