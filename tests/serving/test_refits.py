@@ -67,6 +67,27 @@ def test_manual_fits_are_made_by_fit_only(tmp_path):
         assert_same(again, later)
 
 
+@pytest.mark.parametrize("kind", ["table", "catalogue"])
+def test_the_first_reward_does_not_wait_for_a_fit(tmp_path, monkeypatch, kind):
+    gate = Gate(monkeypatch)
+    agent = Agent(log=tmp_path / "log", refit="background", tasks=["a", "b"])
+    for index in range(4):
+        if kind == "table":
+            decision = agent.decide(candidates(2, index), tasks=["a", "b"])
+        else:
+            decision = agent.decide_from(["tea", "juice", "milk"], tasks=["a", "b"])
+        agent.observe(decision, [250.0 + index, 300.0])
+        assert fits_of(agent) == 0
+    unfitted = GFUCB(2)
+    unfitted.load_state(agent.state())  # can be saved and restored
+    gate.may_end.set()
+    until(lambda: fits_of(agent) == 1)
+    agent.close()
+    state = state_of(agent)
+    with rebuilt(tmp_path / "log", refit="background") as again:
+        assert_same(again, state)
+
+
 class TestBackground:
     def test_rewards_during_a_fit_are_in_it(self, tmp_path, monkeypatch):
         gate = Gate(monkeypatch)
@@ -122,13 +143,11 @@ class TestBackground:
             broken.setattr(GFUCB, "refit", fail)
             decision = agent.decide(candidates(2), tasks=["a", "b"])
             agent.observe(decision, [0.0, 1.0])
-            decision = agent.decide(candidates(2, 1), tasks=["a", "b"])
-            agent.observe(decision, [0.5, 1.0])
             assert failed.wait(20)
             until(lambda: agent._runtime._worker._error is not None)
             samples = agent.model.learner.num_samples
             with pytest.raises(RefitError, match="diverged"):
-                agent.observe(decision, [0.5, 1.0])
+                agent.observe(decision, [0.0, 1.0])
         assert agent.model.learner.num_samples == samples
         play(agent, range(4), ["a", "b"])
         until(lambda: fits_of(agent) > 1)

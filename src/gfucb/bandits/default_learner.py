@@ -140,6 +140,16 @@ class DefaultLearner:
             learner.defers_fits = value
 
     @property
+    def defers_first_fit(self) -> bool:
+        """Whether the first rewards are not fitted at once either."""
+        return self.network.defers_first_fit
+
+    @defers_first_fit.setter
+    def defers_first_fit(self, value: bool) -> None:
+        for learner in self._all:
+            learner.defers_first_fit = value
+
+    @property
     def is_fit_due(self) -> bool:
         """Whether all data should be fitted again."""
         return self._holder.is_fit_due

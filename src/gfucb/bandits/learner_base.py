@@ -24,6 +24,8 @@ class LearnerBase(ABC):
             `is_fit_due`, for example by a worker on a `snapshot`. With False, the default, `learn`
             refits itself when a fit is due.
         shards: of which this process holds one, with the data of its tasks.
+        defers_first_fit: whether this holds for the first rewards too. Models in closed form are
+            otherwise fitted to them at once, because their prior knows little.
         keeping: which samples are kept.
     """
 
@@ -43,6 +45,7 @@ class LearnerBase(ABC):
         self.device = usable_device(device)
         self.num_fits = 0
         self.defers_fits = False
+        self.defers_first_fit = False
         self.shards: Shards = ONE_SHARD
         self._samples_at_fit = 0
         self._data: MultitaskDataset | None = None

@@ -18,6 +18,7 @@ from gfucb.bandits.sample_memory import validate_counters
 from gfucb.bandits.state_validation import validate_data
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
+from gfucb.core.protocols import Representation
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_names
 from gfucb.estimation.reward_scale import RewardScale
@@ -143,13 +144,16 @@ class PosteriorLearner(LearnerBase):
         data.append(tasks, inputs, rewards)
         try:
             is_due = self._has_grown(data) or self.scale.is_outdated_by(rewards)
-            if self._fit is None or (is_due and not self.defers_fits):
+            if self._fits_now(is_due):
                 self._refit(data, computed)
             else:
-                features = self._features(self._fit, inputs, computed)
-                targets = self.scale.clip(rewards) - self._fit.offset
-                posterior = self._fit.posterior.after(features, tasks, targets)
-                self._fit = replace(self._fit, posterior=posterior)
+                fit, scale = self._fit, self.scale
+                if fit is None:
+                    scale = self.scaling.estimated(rewards)
+                    fit = self._first_fit(inputs, scale.clip(rewards), computed)
+                features = self._features(fit, inputs, computed)
+                posterior = fit.posterior.after(features, tasks, scale.clip(rewards) - fit.offset)
+                self._fit, self.scale = replace(fit, posterior=posterior), scale
         except BaseException:
             data.truncate(size_before)
             raise
@@ -160,6 +164,23 @@ class PosteriorLearner(LearnerBase):
         if self._memory is not None:
             self._memory = self._memory.after(tasks, errors)
             self._forget(data)
+
+    def _fits_now(self, is_due: bool) -> bool:
+        defers = self.defers_fits and (self._fit is not None or self.defers_first_fit)
+        return not defers and (is_due or self._fit is None)
+
+    def _first_fit(
+        self, inputs: Tensor, rewards: Tensor, computed: ChosenFeatures | None
+    ) -> PosteriorFit:
+        """The prior around the first rewards [n], on the features that predicted them if known."""
+        known = None if computed is None else computed.representation
+        fit = self.prior_of(inputs, known)
+        is_known = self.scaling.stated_range is not None
+        return fit if is_known else replace(fit, offset=float(rewards.mean()))
+
+    def prior_of(self, inputs: Tensor, known: Representation | None) -> PosteriorFit:
+        """The fit before any data for inputs [n, *input], if possible on `known` features."""
+        return self.prior_fit(inputs, None)
 
     def _errors(
         self, tasks: Tensor, inputs: Tensor, rewards: Tensor, computed: ChosenFeatures | None

@@ -156,17 +156,18 @@ class SampleMemory:
 
 
 def validate_counters(
-    state: Mapping[str, Tensor], num_samples: float, memory: SampleMemory | None, *, low: int = 1
+    state: Mapping[str, Tensor], num_samples: float, memory: SampleMemory | None
 ) -> tuple[int, int]:
     """The number of fits and of samples at the last one, in a state with `num_samples`, checked."""
-    # After a change of the rewards a fit is due, as if there had been none.
-    low = 0 if memory is not None and memory.needs_errors else low
-    counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=low)
+    counters = validate_state_tensor(state, "counters", (2,), dtype=torch.int64, low=0)
     num_fits, samples_at_fit = counters.tolist()
     size = num_samples + (0 if memory is None else memory.num_dropped)
-    if samples_at_fit > size:
+    # After a change of the rewards a fit is due, as if there had been none.
+    can_be_zero = memory is not None and memory.needs_errors
+    is_consistent = can_be_zero or (num_fits > 0) == (samples_at_fit > 0)
+    if samples_at_fit > size or not is_consistent:
         raise InvalidInputError(
-            f"'counters' of the state give {samples_at_fit} samples at the last fit, but the "
-            f"state has {size} samples"
+            f"'counters' of the state give {num_fits} fits and {samples_at_fit} samples at the "
+            f"last fit, but the state has {size} samples"
         )
     return num_fits, samples_at_fit

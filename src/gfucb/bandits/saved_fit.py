@@ -121,7 +121,7 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
     kind, candidates = learner.weight_statistics, learner.candidates
     memory = _restored_memory(learner, state)
     num_samples = math.inf if learner.shards.count > 1 else len(state["data.tasks"])
-    num_fits, samples_at_fit = validate_counters(state, num_samples, memory, low=0)
+    num_fits, samples_at_fit = validate_counters(state, num_samples, memory)
     state = {name: tensor.to(learner.device, copy=True) for name, tensor in state.items()}
     inputs, rewards = state["data.inputs"], state["data.targets"]
     scale = learner.scaling.restored(state, rewards, learner.shards)

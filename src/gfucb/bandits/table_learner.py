@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gfucb.bandits.posterior_learner import PosteriorLearner
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.protocols import Representation
 from gfucb.core.random import random_stream
 from gfucb.core.records import ChosenFeatures
 from gfucb.core.validation.states import validate_state_tensor
@@ -66,6 +67,19 @@ class TableLearner(PosteriorLearner):
             flat, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
         )
         return PosteriorFit(TableFeatures(columns, TableScales()), posterior, self.initial_offset)
+
+    def prior_of(self, inputs: Tensor, known: Representation | None) -> PosteriorFit:
+        """The prior on the columns that the first decision has found."""
+        flat, is_single = inputs.flatten(1).to(torch.float64), self.num_tasks == 1
+        columns = self._columns(self._affordable(TableLayout.of_samples(flat)), flat)
+        if isinstance(known, TableFeatures):
+            columns = known.columns
+        posterior = prior_posterior(
+            flat, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
+        )
+        scales = replace(TableScales(), mean_ratio=0.0) if is_single else TableScales()
+        factor = None if is_single else torch.eye(posterior.feature_dim).to(flat)
+        return PosteriorFit(TableFeatures(columns, scales, factor), posterior, self.initial_offset)
 
     def fit_all(
         self,

@@ -201,6 +201,15 @@ class TableOrNetwork:
         self.table.defers_fits = self.network.defers_fits = value
 
     @property
+    def defers_first_fit(self) -> bool:
+        """Whether the first rewards are not fitted at once either."""
+        return self.table.defers_first_fit
+
+    @defers_first_fit.setter
+    def defers_first_fit(self, value: bool) -> None:
+        self.table.defers_first_fit = self.network.defers_first_fit = value
+
+    @property
     def is_fit_due(self) -> bool:
         """Whether one of the models should be fitted again."""
         is_network_due = self.has_network and self.network.is_fit_due

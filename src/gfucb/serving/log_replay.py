@@ -30,7 +30,8 @@ def operation_of(event: LogEvent, log: DecisionStore) -> Operation | None:
                 raise DecisionLogError(f"event {event.number} of {log.name} is damaged")
             rows.append((decision, decision.rows[change.row]))
         rewards = [change.reward for change in event.changes if change.reward is not None]
-        return ObserveRows(rows, rewards, bool(detail["defers_fits"]))
+        defers_first = bool(detail.get("defers_first_fit", False))  # logs of earlier versions: no
+        return ObserveRows(rows, rewards, bool(detail["defers_fits"]), defers_first)
     return None
 
 

@@ -66,15 +66,18 @@ class ObserveRows:
         rows: each with its decision.
         rewards: one for each row.
         defers_fits: whether a fit that becomes due is left to a `fit` event.
+        defers_first_fit: whether this holds for the first rewards too.
     """
 
     rows: Sequence[tuple[LoggedDecision, LoggedRow]]
     rewards: Sequence[float]
     defers_fits: bool
+    defers_first_fit: bool = False
 
     def apply(self, agent: GFUCB) -> None:
         """Learn from all rows; those that can share one call do."""
         agent.learner.defers_fits = self.defers_fits
+        agent.learner.defers_first_fit = self.defers_first_fit
         pairs = list(zip(self.rows, self.rewards, strict=True))
         if agent.learner.num_samples == 0:
             # What was offered shows which columns are the same for all actions. Rows of one

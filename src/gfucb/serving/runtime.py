@@ -110,7 +110,11 @@ class Runtime:
             if changes[0].reward is None:
                 change.add(CLOSE_ROWS, {}, changes)
             else:
-                change.add(OBSERVE, {"defers_fits": self.refit != INLINE}, changes)
+                defers = {
+                    "defers_fits": self.refit != INLINE,
+                    "defers_first_fit": self.refit == BACKGROUND,
+                }
+                change.add(OBSERVE, defers, changes)
         learner = self.model.agent.learner
         if self.refit == INLINE and learner.num_fits > num_fits:
             self._refits.checkpoint_if_due()
