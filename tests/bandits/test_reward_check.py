@@ -7,7 +7,7 @@ from gfucb import GFUCB, VariableProjection
 from gfucb.bandits.candidate_learning import CandidateLearning
 from gfucb.bandits.candidate_training import trained_before_fit
 from gfucb.core.random import random_stream
-from gfucb.estimation import Contrastive
+from gfucb.estimation import Contrastive, reward_check
 from gfucb.estimation.reward_check import RewardCheck, standardised_gain
 from gfucb.estimation.self_supervised_steps import train_network
 from gfucb.models import DefaultNetworkClass, MultitaskDataset
@@ -95,6 +95,17 @@ def test_a_check_is_due_with_enough_samples_and_when_they_have_doubled():
     few = MultitaskDataset(200, torch.Size((2,)), torch.float32)
     few.append(torch.arange(150), torch.zeros(150, 2), torch.zeros(150))
     assert not RewardCheck().is_due(few)  # one sample of each task
+
+
+@pytest.mark.parametrize(("gain", "of_few", "of_many"), [(-0.1, 0, 0), (0.5, 1, 0), (1.1, 1, 1)])
+def test_few_samples_end_the_use_only_if_errors_are_higher(monkeypatch, gain, of_few, of_many):
+    monkeypatch.setattr(reward_check, "standardised_gain", lambda *args, **settings: gain)
+    many = data_of(BY_TOP)
+    few = MultitaskDataset(2, torch.Size((SIDE, SIDE)), torch.float32)
+    few.append(torch.arange(150) % 2, IMAGES[:150], BY_TOP[:150].double())
+    phi = NETWORK.initial(IMAGES[:1], random_stream(0, "network"), "cpu")
+    used = [RewardCheck().after(phi, phi, d, offset=0.0, ridge=1.0).is_used for d in (few, many)]
+    assert used == [bool(of_few), bool(of_many)]
 
 
 @pytest.mark.parametrize(("rewards", "restarts"), [(BY_TOP, False), (BY_BOTTOM, True)])

@@ -111,7 +111,8 @@ def test_steps_lower_the_loss_and_leave_the_start_as_it_is(method, shape):
 
 
 def test_a_stack_trains_as_separate_networks_do():
-    pools = [numbers(30, 8, 8, name="p"), numbers(12, 8, 8, name="q"), numbers(5, 8, 8, name="r")]
+    # The first pool has larger batches than the second.
+    pools = [numbers(40, 8, 8, name="p"), numbers(12, 8, 8, name="q"), numbers(5, 8, 8, name="r")]
     alone = [
         train_network(SMALL, network(8, 8, seed=s), pool, generator(s), STEPS)
         for s, pool in enumerate(pools)
@@ -190,6 +191,12 @@ def test_steps_become_fewer_with_more_samples():
     method = Contrastive(steps=50, few_samples=10)
     assert [method.steps_for(n) for n in (1, 10, 40, 1000, 1e9)] == [50, 50, 25, 5, 0]
     assert replace(method, few_samples=float("inf")).steps_for(1e9) == 50
+
+
+def test_batches_grow_with_the_pool():
+    sizes = [Contrastive().batch_size_for(n) for n in (0, 100, 255, 256, 511, 512, 10**6)]
+    assert sizes == [64, 64, 64, 128, 128, 256, 256]
+    assert Contrastive(batch_size=512).batch_size_for(10**6) == 512
 
 
 def test_wrong_weights_of_vicreg_are_refused():

@@ -5,6 +5,7 @@ import torch
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
+from gfucb.models import candidate_pool
 from gfucb.models.candidate_pool import CandidatePool
 
 
@@ -29,7 +30,28 @@ def test_order_and_repetition_do_not_matter():
     for part in [*shuffled.split(11), shuffled[:40], shuffled]:
         other = other.with_inputs(part)
     assert torch.equal(pool.inputs, other.inputs)
-    assert pool.with_inputs(inputs) is pool
+    assert torch.equal(pool.with_inputs(inputs).inputs, pool.inputs)
+
+
+def test_inputs_that_wait_are_in_the_pool():
+    """They are merged later to save copies; nobody can tell."""
+    inputs = images(120)
+    pool = CandidatePool(200, key=1).with_inputs(inputs[:100])
+    later = pool.with_inputs(inputs[100:110]).with_inputs(inputs[110:])
+    assert later.waiting and len(later) == 120 and len(pool) == 100
+    assert torch.equal(later.inputs, CandidatePool(200, key=1).with_inputs(inputs).inputs)
+    assert not later.with_inputs(inputs[:10]).waiting
+
+
+def test_a_pool_of_large_inputs_holds_fewer(monkeypatch):
+    monkeypatch.setattr(candidate_pool, "FEWEST_INPUTS", 8)
+    monkeypatch.setattr(candidate_pool, "MOST_BYTES", 20 * 9)
+    inputs = images(60)  # of nine bytes
+    pool = CandidatePool(50, key=1).with_inputs(inputs)
+    assert len(pool) == 20
+    assert len(CandidatePool(50, key=1).with_inputs(inputs.double())) == 8
+    with pytest.raises(InvalidInputError, match="1 to 20"):
+        CandidatePool(50, key=1).restored(images(21))
 
 
 def test_a_pool_is_a_value():

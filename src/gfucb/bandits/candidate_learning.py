@@ -66,8 +66,7 @@ class CandidateLearning:
 
     def emptied(self) -> CandidateLearning:
         """Without the candidates, before any check."""
-        empty = replace(self.pool, inputs=None, priorities=None)
-        return replace(self, pool=empty, check=BEFORE_CHECKS)
+        return replace(self, pool=self.pool.emptied(), check=BEFORE_CHECKS)
 
     def with_candidates(self, inputs: Tensor) -> CandidateLearning:
         """After candidates [n, *input] in the form in which the learner stores inputs."""
@@ -75,7 +74,7 @@ class CandidateLearning:
 
     def checks(self, data: MultitaskDataset) -> bool:
         """Whether a check with these data is due."""
-        has_batch = len(self.pool) >= self.method.batch_size
+        has_batch = len(self.pool) >= self.method.batch_size_for(len(self.pool))
         return self.method.adaptive and has_batch and self.check.is_due(data)
 
     def steps_for(self, data: MultitaskDataset) -> int:

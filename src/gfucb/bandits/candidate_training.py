@@ -42,7 +42,10 @@ def trained_before_fit(
     if learning.checks(data):
         untrained = as_network(initial())
         generator = learning.generator(CHECK_STREAM, len(data))
-        trained = train_network(learning.method, untrained, pool, generator, CHECK_STEPS)
+        method = learning.method
+        trained = train_network(
+            method, untrained, pool, generator, CHECK_STEPS, batch_size=method.batch_size_for(0)
+        )
         check = learning.check.after(untrained, trained, data, offset=offset, ridge=ridge)
         if check.ends_use(learning.check):
             representation = untrained
@@ -92,7 +95,9 @@ def train_stack_before_fit(
         checked = NetworkStack(untrained)
         generators = [learnings[i].generator(CHECK_STREAM, len(data[i])) for i in due]
         pools = _pools([learnings[i] for i in due])
-        train_stack(learnings[0].method, checked, pools, generators, CHECK_STEPS)
+        method = learnings[0].method
+        smallest = method.batch_size_for(0)
+        train_stack(method, checked, pools, generators, CHECK_STEPS, batch_size=smallest)
         for i, before, after in zip(due, untrained, checked.unstacked(), strict=True):
             check = learnings[i].check.after(before, after, data[i], offset=offsets[i], ridge=ridge)
             if check.ends_use(learnings[i].check):

@@ -114,19 +114,19 @@ class BatchedLeastSquares(LeastSquares, Protocol):
 class SelfSupervision(Protocol):
     """Trains a network on offered candidates, chosen or not, before a fit to rewards.
 
-    A step draws `batch_size` inputs from a pool of at most `pool_size`, two random views of each,
-    and trains the weights below the last features. If it is `adaptive`, the agent makes steps only
-    while its rewards show that they help.
+    A step trains the weights below the last features on two random views of inputs from a pool.
     """
 
-    batch_size: int
-    pool_size: int
+    pool_size: int  # the most inputs of the pool
     learning_rate: float
     weight_decay: float
-    adaptive: bool
+    adaptive: bool  # whether there are steps only while the rewards show that they help
 
     def steps_for(self, samples_per_task: float) -> int:
         """Return the number of steps before a fit to so many samples of a task, on average."""
+
+    def batch_size_for(self, num_inputs: int) -> int:
+        """Return the inputs of a step on a pool of `num_inputs`; with fewer there are no steps."""
 
     def views_for(self, inputs: Tensor) -> Callable[[Tensor, torch.Generator], Tensor] | None:
         """Return a function from inputs like these [n, *input] to random views, or None."""

@@ -18,8 +18,10 @@ CHECK_STEPS = 100
 FEWEST_SAMPLES, FEWEST_OF_TASK = 100, 10
 # The next check follows when the data has grown by this factor.
 CHECK_GROWTH = 2.0
-# Self-supervision is used while errors are lower by so many standard errors.
+# Self-supervision is used while errors are lower by so many standard errors. With few samples the
+# gain is uncertain, and an end by mistake costs more than a late one: they must not be higher.
 LEAST_GAIN = 1.0
+FEW_SAMPLES, LEAST_GAIN_OF_FEW = 200, 0.0
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class RewardCheck:
     generalise better than on random ones; views that change it remove what heads need.
 
     Self-supervision is used before the first check, and then while the mean difference of the
-    errors is at least `LEAST_GAIN` standard errors. Checks cost passes without gradients and few
-    steps, and no fit.
+    errors is at least `LEAST_GAIN` standard errors, or `LEAST_GAIN_OF_FEW` with few samples. Checks
+    cost passes without gradients and few steps, and no fit.
 
     Attributes:
         is_used: the answer of the last check; True before the first.
@@ -65,7 +67,8 @@ class RewardCheck:
     ) -> RewardCheck:
         """The check after a comparison on `data`."""
         gain = standardised_gain(untrained, trained, data, offset=offset, ridge=ridge)
-        return RewardCheck(gain >= LEAST_GAIN, len(data))
+        least = LEAST_GAIN_OF_FEW if len(data) < FEW_SAMPLES else LEAST_GAIN
+        return RewardCheck(gain >= least, len(data))
 
 
 def standardised_gain(

@@ -20,6 +20,8 @@ from gfucb.models.representations import NeuralRepresentation, module_dtype, rea
 
 # Of Adam, as in the fit.
 EPSILON = 1e-5
+# The inputs of a step are drawn with replacement from pools larger than this.
+MANY_INPUTS = 4096
 
 
 def train_network(
@@ -28,14 +30,17 @@ def train_network(
     pool: Tensor,
     generator: torch.Generator,
     num_steps: int,
+    *,
+    batch_size: int | None = None,
 ) -> NeuralRepresentation:
     """A copy of the network after steps on a pool of inputs [item, *input].
 
     If the pool is too small, its inputs have no views, or the steps diverge, it is the network
-    itself.
+    itself. The batches are those of the method for this pool, unless `batch_size` is given.
     """
     trained = representation.copy()
-    steps = _Steps.of(method, _OneNetwork(trained.module), [pool], [generator], num_steps)
+    size = method.batch_size_for(len(pool)) if batch_size is None else batch_size
+    steps = _Steps.of(method, _OneNetwork(trained.module), [pool], [generator], num_steps, size)
     if steps is None:
         return representation
     steps.run()
@@ -49,29 +54,36 @@ def train_stack(
     pools: Sequence[Tensor],
     generators: Sequence[torch.Generator],
     num_steps: int,
+    *,
+    batch_size: int | None = None,
 ) -> None:
     """Train the networks of a stack in place, each as `train_network` does.
 
     One pool [item, *input] and one generator for each network.
     """
-    ready = [r for r, pool in enumerate(pools) if len(pool) >= method.batch_size]
-    if not ready:
-        return
-    trained = stack.taken(ready)
-    steps = _Steps.of(
-        method,
-        _Stacked(trained),
-        [pools[replica] for replica in ready],
-        [generators[replica] for replica in ready],
-        num_steps,
-    )
-    if steps is None:
-        return
-    steps.run()
-    weights = trained.weights.values()
-    is_finite = torch.stack([w.detach().isfinite().flatten(1).all(1) for w in weights]).all(0)
-    if finite := is_finite.nonzero().flatten().tolist():
-        stack.put([ready[index] for index in finite], trained.taken(finite))
+    sizes = [
+        method.batch_size_for(len(pool)) if batch_size is None else batch_size for pool in pools
+    ]
+    for size in sorted(set(sizes)):
+        ready = [r for r, pool in enumerate(pools) if sizes[r] == size <= len(pool)]
+        if not ready:
+            continue
+        trained = stack.taken(ready)
+        steps = _Steps.of(
+            method,
+            _Stacked(trained),
+            [pools[replica] for replica in ready],
+            [generators[replica] for replica in ready],
+            num_steps,
+            size,
+        )
+        if steps is None:
+            continue
+        steps.run()
+        weights = trained.weights.values()
+        is_finite = torch.stack([w.detach().isfinite().flatten(1).all(1) for w in weights]).all(0)
+        if finite := is_finite.nonzero().flatten().tolist():
+            stack.put([ready[index] for index in finite], trained.taken(finite))
 
 
 class _Networks(ABC):
@@ -155,6 +167,7 @@ class _Steps:
         pools: the inputs of each network, [item, *input], at least a batch.
         generators: one for each network; the only sources of randomness.
         num_steps: how many.
+        batch_size: inputs of a step.
     """
 
     def __init__(
@@ -165,9 +178,10 @@ class _Steps:
         pools: Sequence[Tensor],
         generators: Sequence[torch.Generator],
         num_steps: int,
+        batch_size: int,
     ) -> None:
         self.method, self.networks, self.views = method, networks, views
-        self.num_steps = num_steps
+        self.num_steps, self.batch_size = num_steps, batch_size
         self.generators, self.device = generators, pools[0].device
         self.pools = nn.utils.rnn.pad_sequence(list(pools), batch_first=True)
         self.sizes = [len(pool) for pool in pools]
@@ -189,14 +203,15 @@ class _Steps:
         pools: Sequence[Tensor],
         generators: Sequence[torch.Generator],
         num_steps: int,
+        batch_size: int,
     ) -> _Steps | None:
         """The steps, or None if there is nothing to train or to train on."""
         views = method.views_for(pools[0])
         if views is None or not num_steps or not networks.weights:
             return None
-        if min(len(pool) for pool in pools) < method.batch_size:
+        if min(len(pool) for pool in pools) < batch_size:
             return None
-        return cls(method, networks, views, pools, generators, num_steps)
+        return cls(method, networks, views, pools, generators, num_steps, batch_size)
 
     def run(self) -> None:
         """Make all steps."""
@@ -216,8 +231,11 @@ class _Steps:
 
     def _plan(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Items [step, n], seeds of their views [step, 2 n] and of the layers [step, layer]."""
-        steps, batch_size = self.num_steps, self.method.batch_size
-        items = torch.rand(steps, size, generator=generator).argsort(1)[:, :batch_size]
+        steps, batch_size = self.num_steps, self.batch_size
+        if size > MANY_INPUTS:  # repetitions are rare, and a permutation for each step takes long
+            items = torch.randint(size, (steps, batch_size), generator=generator)
+        else:
+            items = torch.rand(steps, size, generator=generator).argsort(1)[:, :batch_size]
         seeds = torch.randint(2**62, (steps, 2 * batch_size), generator=generator)
         num_layers = len(seeded_layers(self.networks.module))
         return items, seeds, torch.randint(2**62, (steps, num_layers), generator=generator)

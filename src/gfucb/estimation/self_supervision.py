@@ -27,17 +27,20 @@ class TwoViews(SelfSupervision):
     views: Views | None = None
     """(inputs [n, *input], generator) -> views of them. None: `ImageViews` for images,
     `TableViews` for other numbers, and no self-supervision for ids."""
-    steps: int = 50
+    steps: int = 25
     """Gradient steps before a fit with up to `few_samples` samples for each task on average. With
     more samples there are fewer steps, in inverse proportion to their square root."""
-    few_samples: float = 10.0
+    few_samples: float = 40.0
     """See `steps`; infinity always makes all steps."""
     batch_size: int = 64
-    """Inputs of a step, each in two views. There are no steps before the pool has so many."""
+    """The fewest inputs of a step, each in two views. There are no steps before the pool has so
+    many."""
+    largest_batch: int = 256
+    """The most inputs of a step. Between the two a step has a quarter to a half of the pool."""
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
-    pool_size: int = 2048
-    """The most candidates that are kept; see `CandidatePool`."""
+    pool_size: int = 32768
+    """The most candidates that are kept; fewer of large ones, see `CandidatePool`."""
     adaptive: bool = True
     """Whether steps are made only while the rewards show that they help, see `RewardCheck`."""
 
@@ -46,6 +49,7 @@ class TwoViews(SelfSupervision):
             validate_component(self.views, "views", "a function (inputs, generator) -> inputs")
         validate_count(self.steps, "steps", at_least=0)
         validate_count(self.batch_size, "batch_size", at_least=2)
+        validate_count(self.largest_batch, "largest_batch")
         validate_count(self.pool_size, "pool_size", at_least=self.batch_size)
         validate_not_negative(self.learning_rate, "learning_rate")
         validate_not_negative(self.weight_decay, "weight_decay")
@@ -55,6 +59,12 @@ class TwoViews(SelfSupervision):
     def steps_for(self, samples_per_task: float) -> int:
         """The number of steps before a fit to so many samples of a task, on average."""
         return round(self.steps * min(1.0, math.sqrt(self.few_samples / samples_per_task)))
+
+    def batch_size_for(self, num_inputs: int) -> int:
+        """The inputs of a step on a pool of so many: `batch_size` times a power of two."""
+        # Large batches have more negatives, which are different inputs only if the pool is larger.
+        doublings = max(0, math.floor(math.log2(max(1, num_inputs) / (2 * self.batch_size))))
+        return min(self.batch_size * 2**doublings, max(self.batch_size, self.largest_batch))
 
     def views_for(self, inputs: Tensor) -> Views | None:
         """The views of inputs like these [n, *input]; None if they have none."""

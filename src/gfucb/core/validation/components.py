@@ -18,12 +18,12 @@ SELECTOR_PROPERTIES = (
     "is_optimistic",
 )
 SUPERVISION_MEMBERS = (
-    "batch_size",
     "pool_size",
     "learning_rate",
     "weight_decay",
     "adaptive",
     "steps_for",
+    "batch_size_for",
     "views_for",
     "loss",
 )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Literal
 
 from gfucb.bandits import GFUCB, EpsilonGreedy, multitask_greedy
 from gfucb.bandits.batched import BatchedAgents
@@ -154,18 +154,26 @@ def _seeds_of(curve: Curve, options: Options) -> tuple[int, ...]:
     return seeds + ADDITIONAL_SEEDS if has_more else seeds
 
 
-def curve_rows(curve: Curve, seeds: Sequence[int], sizes: Sizes, options: Options) -> list[Row]:
+def curve_rows(
+    curve: Curve,
+    seeds: Sequence[int],
+    sizes: Sizes,
+    options: Options,
+    # The committed rows were made without self-supervision.
+    self_supervision: Literal["auto"] | None = None,
+) -> list[Row]:
     """Run a curve on some seeds: one row for each seed and every `stride` rounds.
 
     `seconds` is the wall time of one seed's run up to that round; batched runs share it equally.
     """
     environments = [_environment(curve, seed, options) for seed in seeds]
     started = time.perf_counter()
-    regrets_by_round = _batched_regrets if curve.agent in BATCHED else _single_regrets
+    if curve.agent in BATCHED:
+        by_round = _batched_regrets(curve, seeds, environments, sizes, options, self_supervision)
+    else:
+        by_round = _single_regrets(curve, seeds, environments, sizes)
     rows: list[Row] = []
-    for round_index, regrets in enumerate(
-        regrets_by_round(curve, seeds, environments, sizes, options), start=1
-    ):
+    for round_index, regrets in enumerate(by_round, start=1):
         if round_index % sizes.stride == 0:
             seconds = (time.perf_counter() - started) / len(seeds)
             rows += [
@@ -205,6 +213,7 @@ def _batched_regrets(
     environments: Sequence[ImageBandit],
     sizes: Sizes,
     options: Options,
+    self_supervision: Literal["auto"] | None,
 ) -> Iterator[list[float]]:
     """Yield the cumulative regret of every seed after each round; all groups run in one batch."""
     num_groups = curve.num_tasks // curve.group_size
@@ -214,8 +223,7 @@ def _batched_regrets(
         for group in range(num_groups)
     ]
     make = BATCHED[curve.agent]
-    # The committed rows were made without self-supervision.
-    known: dict[str, Any] = {"value_range": (0.0, 1.0), "self_supervision": None}
+    known: dict[str, Any] = {"value_range": (0.0, 1.0), "self_supervision": self_supervision}
     known["device"] = options.device
     agents = [make(curve.group_size, seed=seed, **known) for seed in agent_seeds]
     explorers = [
@@ -234,7 +242,6 @@ def _single_regrets(
     seeds: Sequence[int],
     environments: Sequence[ImageBandit],
     sizes: Sizes,
-    options: Options,
 ) -> Iterator[list[float]]:
     """Yield the same for agents that cannot be batched."""
     agent_config = BanditAgentConfig(name=curve.agent)
