@@ -24,6 +24,7 @@ from gfucb.models import IdentityRepresentation
 ONE_HOT = FiniteClass([IdentityRepresentation()])
 
 EPISODIC_AGENTS = {
+    "EpisodicGFUCB, default": lambda: episodic.EpisodicGFUCB(2, 3, value_range=(0, 3)),
     "EpisodicGFUCB": lambda: episodic.EpisodicGFUCB(2, 3, ONE_HOT),
     "EpisodicGFUCB, network": lambda: episodic.EpisodicGFUCB(2, 2, network(6), fit=FEW_STEPS),
     "EpisodicGFUCB, literal": lambda: episodic.EpisodicGFUCB(2, 3, ONE_HOT, backup="literal"),

@@ -247,7 +247,7 @@ def test_repr_is_short():
         text = repr(make())
         assert len(text) < 160 and "0x" not in text, name
     assert repr(EpisodicGFUCB(2, 3)) == (
-        "EpisodicGFUCB(num_tasks=2, horizon=3, backup=PointwiseBackup, 0 transitions, 0 plans)"
+        "EpisodicGFUCB(num_tasks=2, horizon=3, learned cells, 0 transitions, 0 plans)"
     )
 
 

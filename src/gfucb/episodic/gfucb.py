@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
+from typing import Any
 
 from torch import Tensor, nn
 
-from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import (
     ActionSelector,
@@ -17,33 +15,37 @@ from gfucb.core.protocols import (
     SquaredRadius,
 )
 from gfucb.core.records import Decision, Row
-from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
-from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
 from gfucb.core.validation.episodes import validate_stage
-from gfucb.core.validation.settings import validate_count, validate_ranges, validate_ridge
+from gfucb.core.validation.settings import validate_count, validate_ranges
 from gfucb.episodic.buffer import StageBuffer
-from gfucb.episodic.distinct_rows import Floats
-from gfucb.episodic.episodic_settings import (
-    Range,
-    default_offset,
-    default_stage_radius,
-    stage_ranges,
-    validate_backup,
-)
+from gfucb.episodic.cell_learner import CellLearner
+from gfucb.episodic.episodic_settings import Range, stage_ranges
 from gfucb.episodic.fit_settings import FitSettings
-from gfucb.episodic.information_gain import InformationGain
-from gfucb.episodic.plan_state import TARGETS, PlanState, validate_plan_state
-from gfucb.episodic.plan_validation import RestoredPlan
-from gfucb.episodic.planner import Planner
-from gfucb.episodic.replanning import ReplanKind, ReplanRule
-from gfucb.episodic.replay import ReplayBuffer
-from gfucb.episodic.shared_fit import fit_together
+from gfucb.episodic.function_learner import FunctionLearner
+from gfucb.episodic.replanning import ReplanKind
 from gfucb.episodic.stage_fit import StageFit
 from gfucb.episodic.stage_plan import StagePlan
-from gfucb.estimation.default_fits import default_fit
-from gfucb.exploration.default_selectors import default_action_selector
-from gfucb.models import ConfidenceSet, HeadPenalty, as_representation_class
+from gfucb.models import ConfidenceSet
+
+# Settings of agents with a representation class. A call that gives any of them, or a class, builds
+# such an agent.
+FUNCTION_SETTINGS: dict[str, Any] = {
+    "backup": "pointwise",
+    "fit": None,
+    "squared_radius": None,
+    "action_selector": None,
+    "ridge": 0.1,
+    "head_norm_bound": None,
+    "offset": None,
+    "replan": "determinant",
+    "replan_growth": 2.0,
+    "refit_growth": None,
+    "share_stages": False,
+    "next_targets": 0,
+    "reward_weight": 0.0,
+    "warm_start": True,
+}
 
 
 class EpisodicGFUCB:
@@ -56,13 +58,18 @@ class EpisodicGFUCB:
     >>> decision = agent.decide(0, candidates)
     >>> agent.observe(0, decision, rewards=[0.1, 0.0], next_candidates=candidates.flip(0))
 
+    With no further argument the agent learns abstract states ("cells"): which observations of a
+    stage are one state, from the observations of all tasks; nothing has to be tuned. With a
+    `representation` it learns functions of that class instead.
+
     An observation is given as the inputs of all its actions, [action, *input]; for observations
     that do not depend on the action, `gfucb.with_actions` appends the action.
 
     Args:
         num_tasks: M.
         horizon: H; stages are numbered 0 .. H - 1.
-        representation: the class Phi, as for `GFUCB`; each stage has a phi of its own.
+        representation: the class Phi, as for `GFUCB`; each stage has a phi of its own. By default
+            one-hot features of learned cells, see `gfucb.episodic.cell_learner`.
         backup: the values that stage h + 1 passes to stage h: `pointwise` (default), `literal`
             (Algorithm 2 as printed), `joint`, `randomised`, or a `Backup`; see
             `gfucb.episodic.backups`.
@@ -73,7 +80,8 @@ class EpisodicGFUCB:
         action_selector: solves line 9, for `literal` and the first stage of `joint`.
         ridge: the penalty on heads, in fits and confidence sets.
         head_norm_bound: D of program (1).
-        value_range: bounds of expected sums of rewards: 0 <= f <= 1 of program (1).
+        value_range: bounds of the expected *sum* of the rewards of an episode, not of one reward:
+            0 <= f <= 1 of program (1). The agent warns once if rewards contradict it.
         reward_range: bounds of expected rewards. With H - h stages left, values then also lie in
             H - h times this range. None if only `value_range` is known.
         offset: the value of an input whose features are zero; by default 0, or the lower end of a
@@ -116,76 +124,48 @@ class EpisodicGFUCB:
     ) -> None:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         self.horizon = validate_count(horizon, "horizon")
-        known = as_representation_class(representation)
+        settings: dict[str, Any] = {
+            "backup": backup,
+            "fit": fit,
+            "squared_radius": squared_radius,
+            "action_selector": action_selector,
+            "ridge": ridge,
+            "head_norm_bound": head_norm_bound,
+            "offset": offset,
+            "replan": replan,
+            "replan_growth": replan_growth,
+            "refit_growth": refit_growth,
+            "share_stages": share_stages,
+            "next_targets": next_targets,
+            "reward_weight": reward_weight,
+            "warm_start": warm_start,
+        }
         value_range, reward_range = validate_ranges(value_range, reward_range)
-        selector = default_action_selector(known) if action_selector is None else action_selector
-        self.fit_settings = FitSettings(
-            num_tasks=self.num_tasks,
-            representation_class=known,
-            fit=default_fit(known) if fit is None else fit,
-            penalty=HeadPenalty(validate_ridge(ridge), head_norm_bound),
-            offset=default_offset(value_range) if offset is None else offset,
-            refit_growth=known.default_refit_growth if refit_growth is None else refit_growth,
-            next_targets=next_targets,
-            reward_weight=reward_weight,
-            warm_start=warm_start,
-        )
-        self._planner = Planner(
-            fit_settings=self.fit_settings,
-            backup=validate_backup(backup, selector),
-            squared_radius=(
-                default_stage_radius(value_range) if squared_radius is None else squared_radius
-            ),
-            value_ranges=stage_ranges(value_range, reward_range, self.horizon),
-            share_stages=share_stages,
-            seed=seed,
-        )
-        self._replanning = ReplanRule(replan, replan_growth)
-        self._reset()
-
-    def _reset(self) -> None:
-        self._replay = ReplayBuffer(self.num_tasks, self.horizon)
-        self._gain = InformationGain(self.num_tasks, self.horizon)
-        self.fits = [
-            StageFit(self.fit_settings, self._planner.stage_seed(stage))
-            for stage in range(self.horizon)
-        ]
-        self.plans: list[StagePlan] = []
-        self._plan_state: PlanState | None = None  # None before the first plan
+        self.learner: CellLearner | FunctionLearner
+        if representation is None and _are_defaults(settings):
+            ranges = stage_ranges(value_range, reward_range, self.horizon)
+            self.learner = CellLearner(self.num_tasks, self.horizon, ranges, seed)
+        else:
+            settings |= {"value_range": value_range, "reward_range": reward_range, "seed": seed}
+            self.learner = FunctionLearner(self.num_tasks, self.horizon, representation, **settings)
 
     def __repr__(self) -> str:
         return (
             f"EpisodicGFUCB(num_tasks={self.num_tasks}, horizon={self.horizon}, "
-            f"backup={type(self.backup).__name__}, {len(self._replay)} transitions, "
+            f"{self.learner.describe()}, {self.learner.num_transitions} transitions, "
             f"{self.plan_index} plans)"
         )
 
     @property
-    def representation_class(self) -> RepresentationClass:
-        """Phi."""
-        return self.fit_settings.representation_class
-
-    @property
-    def backup(self) -> Backup:
-        """The variant of Algorithm 2."""
-        return self._planner.backup
-
-    @property
     def plan_index(self) -> int:
         """The number of plans made."""
-        return 0 if self._plan_state is None else self._plan_state.plan_index
-
-    @property
-    def buffers(self) -> list[StageBuffer]:
-        """The transitions of each stage."""
-        return self._replay.stages
+        return self.learner.plan_index
 
     @property
     def is_markov(self) -> bool:
         """Whether, between plans, an action depends on its own row and stage alone."""
-        return self.backup.is_markov(self.num_tasks)
+        return self.learner.is_markov
 
-    @gradients_allowed()
     def plan(self, candidates: ArrayLike, tasks: ArrayLike | None = None) -> None:
         """Prepare an episode: lines 2 to 8 of Algorithm 2, if a plan is due.
 
@@ -193,39 +173,8 @@ class EpisodicGFUCB:
             candidates: the first observations, [row, action, *input].
             tasks: the task of each row, [row]; by default all tasks, in order.
         """
-        start = self._validate(candidates, tasks)
-        last = self._plan_state
-        if last is None or self._replanning.is_due(self._gain, self.buffers, last.targets):
-            self._plan_all_stages(start)
-        else:
-            self._plan_state = replace(last, start=start)
-        self.plans = self.backup.start_episode(self.plans, self.buffers, start)
+        self.learner.plan(candidates, tasks)
 
-    def _plan_all_stages(self, start: ActionSets) -> None:
-        """Backward induction; if a fit fails, the agent does not change."""
-        example, fits = start.candidates[0, :1], [copy.copy(fit) for fit in self.fits]
-        if self._planner.share_stages:
-            # Paper: one phi per stage. A shared phi is fitted to the targets of the previous plan,
-            # because the targets of this plan depend on it.
-            fit_together(self._planner, fits, self.buffers, self.plans, example)
-        planner = self._planner
-        plans: list[StagePlan] = []  # line 2: V_{H+1} = 0
-        targets: list[Floats] = []
-        for stage in reversed(range(self.horizon)):  # line 3
-            # Paper: V_{h+1} is the value of the fit. Uncertainty in later stages then never raises
-            # a value here, and the proof, which needs an optimistic value, does not apply: see
-            # `backup`.
-            next_plan = plans[0] if plans else None
-            data = planner.data(stage, self.buffers[stage], next_plan, example)  # R + V_{h+1}(s')
-            fitted = planner.fit(fits[stage], data)  # line 4: program (1)
-            plan = planner.stage_plan(fits[stage], data, fitted, self.plan_index)  # lines 5 and 8
-            plans.insert(0, plan)
-            targets.insert(0, data.targets)
-        self.plans, self.fits = plans, fits
-        self._plan_state = PlanState(self.plan_index + 1, targets, start)
-        self._gain = InformationGain(self.num_tasks, self.horizon)
-
-    @gradients_allowed()
     def decide(self, stage: int, candidates: ArrayLike, tasks: ArrayLike | None = None) -> Decision:
         """Choose an action for every row of a stage: line 9 of Algorithm 2.
 
@@ -236,14 +185,7 @@ class EpisodicGFUCB:
 
         Nothing changes: the same arguments give the same decision until the next plan.
         """
-        stage = validate_stage(stage, self.horizon)
-        action_sets = self._validate(candidates, tasks)
-        self._require_plan()
-        # Paper: f is chosen in line 9, once the state is known, so the next value depends on it.
-        # All plans here are fixed when the episode starts; only `literal` chooses f again.
-        plan = self.plans[stage]
-        actions, values = self.backup.select(plan, action_sets)
-        return action_sets.decision(actions, plan.clip(values))
+        return self.learner.decide(stage, candidates, tasks)
 
     def observe(
         self,
@@ -263,85 +205,78 @@ class EpisodicGFUCB:
             ended: where the episode ended, [row] of booleans; by default nowhere, and
                 everywhere in the last stage.
         """
-        stage, transitions = self._replay.validate(stage, decision, rewards, next_candidates, ended)
-        input_indices = self._replay.append(stage, transitions)
-        if self.plans:
-            squared_width = self.plans[stage].squared_width_of(self.buffers[stage].inputs)
-            self._gain.add(stage, transitions.tasks, input_indices, squared_width)
-
-    def _validate(self, candidates: ArrayLike, tasks: ArrayLike | None) -> ActionSets:
-        """The action sets, if their inputs have the shape of earlier inputs."""
-        action_sets = validate_action_sets(
-            candidates, tasks, None, num_tasks=self.num_tasks, device="cpu"
-        )
-        shape = action_sets.candidates.shape[2:]
-        if self._plan_state is not None and shape != self._plan_state.example.shape[1:]:
-            raise InvalidInputError(
-                "this agent has planned for inputs of shape "
-                f"{list(self._plan_state.example.shape[1:])}, got inputs of shape {list(shape)}"
-            )
-        if len(self._replay) and shape != self._replay.input_shape:
-            raise InvalidInputError(
-                f"this agent has learned from inputs of shape {list(self._replay.input_shape)}, "
-                f"got inputs of shape {list(shape)}"
-            )
-        return action_sets
-
-    def _require_plan(self) -> None:
-        if not self.plans:
-            raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
-
-    def confidence_set(self, stage: int) -> ConfidenceSet:
-        """F_h of the last plan."""
-        self._require_plan()
-        return self.plans[validate_stage(stage, self.horizon)].confidence_set
+        self.learner.observe(stage, decision, rewards, next_candidates, ended)
 
     def range_of(self, stage: int) -> Range | None:
         """The bounds of the values of a stage."""
-        return self._planner.value_ranges[validate_stage(stage, self.horizon)]
+        return self.learner.range_of(validate_stage(stage, self.horizon))
 
     def diagnostics(self) -> Row:
         """The number of plans, and of fits of a representation."""
-        fits = self.fits[:1] if self._planner.share_stages else self.fits
-        return {"plans": self.plan_index, "fits": sum(fit.num_fits for fit in fits)}
+        return self.learner.diagnostics()
 
     def settings(self) -> dict[str, str]:
         """What an agent must be built with to continue from this one's state."""
-        own = {"horizon": self.horizon, "replan": self._replanning}
-        return {name: describe_setting(v) for name, v in own.items()} | self._planner.settings()
+        return self.learner.settings()
 
     def state(self) -> dict[str, Tensor]:
         """All transitions and the last plan, as named tensors; empty for a new agent."""
-        plan = self._plan_state
-        if plan is None:
-            return self._replay.state()
-        stage_states = [
-            fit.state() | plan.stage_tensors(stage) for stage, fit in enumerate(self.fits)
-        ]
-        return self._replay.state(stage_states) | plan.tensors() | self._gain.state()
+        return self.learner.state()
 
-    @gradients_allowed()
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from the state of an agent built with the same arguments.
 
         The whole state is checked before the agent changes.
         """
-        replay, stage_states, others = self._replay.restored(state)
-        if not (others or any(stage_states)):  # saved before the first plan
-            self._reset()
-            self._replay = replay
-            return
-        plan_state = validate_plan_state(others, stage_states, replay.stages)
-        gain, example = self._gain.restored(others), plan_state.example
-        fits = [
-            fit.restored({n: t for n, t in own.items() if n != TARGETS}, example)
-            for fit, own in zip(self.fits, stage_states, strict=True)
-        ]
-        if self._planner.share_stages:
-            for fit in fits[1:]:
-                fit.adopt(fits[0].current(example).representation, example)
-        plans = self._planner.restored_plans(fits, replay.stages, plan_state)
-        RestoredPlan(plan_state, fits, plans, replay.stages).validate(self._planner, gain)
-        plans = self.backup.start_episode(plans, replay.stages, plan_state.start)
-        self._replay, self._gain, self.fits = replay, gain, fits
-        self._plan_state, self.plans = plan_state, plans
+        self.learner.load_state(state)
+
+    @property
+    def _functions(self) -> FunctionLearner:
+        if isinstance(self.learner, FunctionLearner):
+            return self.learner
+        raise InvalidInputError(
+            "this agent learns cells, which have no fitted functions; build it with a "
+            "representation to look at fits, plans and confidence sets"
+        )
+
+    def confidence_set(self, stage: int) -> ConfidenceSet:
+        """F_h of the last plan, of an agent with a representation class."""
+        return self._functions.confidence_set(stage)
+
+    @property
+    def representation_class(self) -> RepresentationClass:
+        """Phi."""
+        return self._functions.representation_class
+
+    @property
+    def backup(self) -> Backup:
+        """The variant of Algorithm 2."""
+        return self._functions.backup
+
+    @property
+    def fit_settings(self) -> FitSettings:
+        """The settings of the fits."""
+        return self._functions.fit_settings
+
+    @property
+    def fits(self) -> list[StageFit]:
+        """The fit of each stage, [stage]."""
+        return self._functions.fits
+
+    @property
+    def plans(self) -> list[StagePlan]:
+        """The plan of each stage, [stage]; empty before the first plan."""
+        return self._functions.plans
+
+    @property
+    def buffers(self) -> list[StageBuffer]:
+        """The transitions of each stage, [stage]."""
+        return self._functions.buffers
+
+
+def _are_defaults(settings: dict[str, Any]) -> bool:
+    """Whether no setting of agents with a representation class was given."""
+    return all(
+        type(value) is type(FUNCTION_SETTINGS[name]) and value == FUNCTION_SETTINGS[name]
+        for name, value in settings.items()
+    )

@@ -13,6 +13,7 @@ from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
 from gfucb.episodic.backups import PointwiseBackup
 from gfucb.episodic.cached_features import FeatureCache
+from gfucb.episodic.function_learner import FunctionLearner
 from gfucb.episodic.gfucb import EpisodicGFUCB
 from gfucb.episodic.stage_plan import StagePlan, greedy
 from gfucb.estimation import ConstantRadius
@@ -37,13 +38,17 @@ def greedy_policy(agent: EpisodicAgent) -> Policy:
     """The greedy policy of an agent, which does not change.
 
     An agent with a method `greedy_policy` is asked for it. For `EpisodicGFUCB` it is a plan on
-    all its data with a bonus of zero, on the representations of its last fits. Any other agent
-    is taken at its decisions, of which some may be exploration.
+    all its data with a bonus of zero, on the representations or cells of its last fits. Any other
+    agent is taken at its decisions, of which some may be exploration.
     """
     if isinstance(agent, HasGreedyPolicy):
         return agent.greedy_policy()
     if isinstance(agent, EpisodicGFUCB):
-        return _ZeroBonusPolicy(agent)
+        learner = agent.learner
+        if isinstance(learner, FunctionLearner):
+            return _ZeroBonusPolicy(learner)
+        policy = learner.greedy_policy()
+        return lambda stage, candidates, tasks: policy(stage, candidates, tasks)
     return lambda stage, candidates, tasks: agent.decide(stage, candidates, tasks).actions
 
 
@@ -51,7 +56,7 @@ class _ZeroBonusPolicy:
     """Greedy with respect to least squares without bonuses or perturbations."""
 
     @gradients_allowed()
-    def __init__(self, agent: EpisodicGFUCB) -> None:
+    def __init__(self, agent: FunctionLearner) -> None:
         self.num_tasks = agent.num_tasks
         planner = replace(
             agent._planner, backup=PointwiseBackup(), squared_radius=ConstantRadius(0.0)

@@ -1,0 +1,205 @@
+"""Clusters of observations within stages, on a scale that all stages and tasks share.
+
+The model is that of linear discriminant analysis: in every stage an observation is the mean of a
+cell plus noise, and the covariance of the noise is the same everywhere. Noise is estimated from
+the differences of nearest neighbours first and from the residuals of cells afterwards. In units of
+the noise, cells differ along a few directions, those in which some stage has more variance than
+noise would have. There the number of cells follows from the scale and need not be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import cdist, pdist
+from scipy.special import chdtri
+
+from gfucb.episodic.distinct_rows import Floats, Integers
+
+# Probability that the noise of an observation is larger than the limit beyond which it starts a
+# new cell.
+TAIL = 1e-6
+# Largest number of directions in which cells may differ.
+LARGEST_RANK = 16
+# Directions that explain less than this share of the largest one are noise.
+SMALLEST_SHARE = 0.01
+NUM_ITERATIONS = 3
+# Neighbours that are closer than this share of the spread (as variances) are not close by noise in
+# many dimensions: the observations fill a space of few dimensions.
+LARGEST_NOISE_RATIO = 4.0
+# Observations that recur form clusters if squared distances within cells are below this share of
+# those between cells.
+LARGEST_WITHIN = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Cells of observations.
+
+    Attributes:
+        transform: to coordinates in which the noise has unit covariance, [column, coordinate].
+        directions: in which cells differ, [coordinate, direction].
+        labels: the cell of each observation, [stage][observation].
+        is_continuous: whether the observations fill a space of few dimensions, without noise that
+            would set a scale.
+    """
+
+    transform: Floats
+    directions: Floats
+    labels: list[Integers]
+    is_continuous: bool
+
+
+def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
+    """Clusters of distinct observations [stage][observation, column].
+
+    None if observations do not vary within any stage.
+    """
+    centered = [rows - rows.mean(axis=0) for rows in stages]
+    basis = _varying_directions(np.concatenate(centered))
+    if not basis.shape[1] or max(len(rows) for rows in stages) < 3:
+        return None
+    transform = basis
+    for _ in range(NUM_ITERATIONS):
+        differences = _neighbour_differences([rows @ transform for rows in centered])
+        transform = transform @ _whitening(differences, len(differences)) * 2**0.5
+    spread = np.concatenate([rows @ transform for rows in centered])
+    ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))
+    transform = transform / min(ratio, LARGEST_NOISE_RATIO) ** 0.5
+    directions, labels = np.zeros((transform.shape[1], 0)), [_one_cell(rows) for rows in stages]
+    for _ in range(NUM_ITERATIONS):
+        whitened = [rows @ transform for rows in centered]
+        scatter = sum(_excess_variance(rows) for rows in whitened) + between_scatter(
+            whitened, labels
+        )
+        directions = principal_directions(scatter)
+        labels = [_cells(rows, directions) for rows in whitened]
+        residuals = np.concatenate(
+            [rows - _means(rows, own)[own] for rows, own in zip(whitened, labels, strict=True)]
+        )
+        freedom = len(residuals) - sum(int(own.max()) + 1 for own in labels)
+        if freedom < 1:
+            break
+        transform = transform @ _whitening(residuals, freedom)
+    whitened = [rows @ transform for rows in centered]
+    directions = principal_directions(between_scatter(whitened, labels))
+    return Clusters(transform, directions, labels, ratio > LARGEST_NOISE_RATIO)
+
+
+def are_apart(stages: Sequence[Floats], labels: Sequence[Integers]) -> bool:
+    """Whether observations of one cell are much closer to each other than to other cells.
+
+    States of a finite environment may be at equal distances, as one-hot vectors are; they then
+    have no clusters, and each is a state of its own.
+    """
+    within, between = [np.zeros(1)], [np.zeros(0)]
+    for rows, own in zip(stages, labels, strict=True):
+        distances = pdist(rows, "sqeuclidean")
+        first, second = np.triu_indices(len(rows), 1)
+        is_same = own[first] == own[second]
+        within.append(distances[is_same])
+        between.append(distances[~is_same])
+    far = np.concatenate(between)
+    return bool(len(far)) and np.concatenate(within).mean() < LARGEST_WITHIN * far.mean()
+
+
+@lru_cache
+def distance_limit(num_coordinates: int) -> float:
+    """The squared distance from a mean that noise of unit covariance rarely exceeds."""
+    return float(chdtri(num_coordinates, TAIL)) if num_coordinates else 0.0
+
+
+def between_scatter(stages: Sequence[Floats], labels: Sequence[Integers]) -> Floats:
+    """Scatter of the means of cells within stages, [coordinate, coordinate]."""
+    scatter = np.zeros((stages[0].shape[1],) * 2)
+    for rows, own in zip(stages, labels, strict=True):
+        counts = np.bincount(own)
+        if len(counts) > 1:
+            means = _means(rows, own)
+            means = means - counts @ means / counts.sum()
+            scatter += (counts[:, None] * means).T @ means
+    return scatter
+
+
+def principal_directions(scatter: Floats) -> Floats:
+    """The leading directions of a scatter matrix, [coordinate, direction]."""
+    values, vectors = np.linalg.eigh(scatter)
+    leading = vectors[:, values > max(1e-9, SMALLEST_SHARE * values[-1])]
+    return np.asarray(leading[:, ::-1][:, :LARGEST_RANK])
+
+
+def _varying_directions(rows: Floats) -> Floats:
+    """An orthonormal basis of the directions in which rows vary, [column, direction]."""
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    return np.asarray(vectors[:, values > max(1e-300, 1e-9 * values[-1])])
+
+
+def _neighbour_differences(stages: Sequence[Floats]) -> Floats:
+    """The difference of each observation from its nearest neighbour in its stage."""
+    differences = []
+    for rows in stages:
+        if len(rows) >= 3:
+            distances = cdist(rows, rows, "sqeuclidean")
+            np.fill_diagonal(distances, np.inf)
+            differences.append(rows - rows[distances.argmin(axis=1)])
+    return np.concatenate(differences)
+
+
+def _whitening(rows: Floats, freedom: int) -> Floats:
+    """A matrix W for which rows @ W have unit covariance, shrunk where rows are few."""
+    size = rows.shape[1]
+    covariance = rows.T @ rows / freedom
+    shrinkage = size / (size + freedom)
+    isotropic = np.trace(covariance) / size * np.eye(size)
+    values, vectors = np.linalg.eigh((1 - shrinkage) * covariance + shrinkage * isotropic)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])))
+
+
+def _excess_variance(rows: Floats) -> Floats:
+    """The scatter of rows [n, coordinate] in directions with more variance than unit noise has."""
+    number, size = rows.shape
+    if number < 4:
+        return np.zeros((size, size))
+    values, vectors = np.linalg.eigh(rows.T @ rows / (number - 1))
+    # The largest eigenvalue of pure noise, with a margin for its fluctuations (Johnstone, 2001).
+    ratio = 1 + np.sqrt(size / number)
+    is_signal = values > ratio**2 + 3 * number ** (-2 / 3) * ratio ** (4 / 3)
+    excess = number * (values - 1) * is_signal
+    return np.asarray((vectors * excess) @ vectors.T)
+
+
+def _cells(rows: Floats, directions: Floats) -> Integers:
+    """Cells of the whitened rows of a stage: along `directions`, and of rows far from all others.
+
+    A new state may differ in a direction that no stage has shown yet.
+    """
+    labels = _linked(rows)
+    if directions.shape[1]:
+        along = _linked(rows @ directions)
+        labels = np.unique(np.stack([labels, along]), axis=1, return_inverse=True)[1].reshape(-1)
+    return np.asarray(labels, dtype=np.int64)
+
+
+def _linked(rows: Floats) -> Integers:
+    """Average linkage, cut where two means are further apart than noise explains."""
+    if len(rows) < 2:
+        return _one_cell(rows)
+    size = rows.shape[1]
+    tree = linkage(pdist(rows, "sqeuclidean"), "average")
+    labels = fcluster(tree, size + distance_limit(size), "distance") - 1
+    return np.asarray(labels, dtype=np.int64)
+
+
+def _one_cell(rows: Floats) -> Integers:
+    return np.zeros(len(rows), dtype=np.int64)
+
+
+def _means(rows: Floats, labels: Integers) -> Floats:
+    """The mean of each cell, [cell, coordinate]."""
+    sums = np.zeros((int(labels.max()) + 1, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    return np.asarray(sums / np.bincount(labels)[:, None])

@@ -1,0 +1,237 @@
+"""All that the default episodic agent has observed: tables, cells and counts of every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gfucb.core.records import Transitions
+from gfucb.episodic.cell_counts import CellCounts
+from gfucb.episodic.cell_decoder import CellDecoder, DistinctCells, fit_decoder, is_recurrent
+from gfucb.episodic.distinct_rows import GrowingColumn, Integers
+from gfucb.episodic.input_layout import InputLayout
+from gfucb.episodic.observation_table import DistinctVectors, ObservationTable
+
+Inputs = NDArray[np.generic]
+
+
+class StageCells:
+    """The cells of the observations of one stage, its states, and the counts of its transitions.
+
+    With inputs (observation, action), a state is a cell and a pair is a cell and an action. With
+    inputs of pairs, a cell is a pair, and a state is the cells of all its actions.
+
+    Args:
+        table: the observations.
+        num_actions: A.
+        is_factored: whether inputs are (observation, action).
+    """
+
+    def __init__(self, table: ObservationTable, num_actions: int, is_factored: bool) -> None:
+        self.table, self.num_actions, self.is_factored = table, num_actions, is_factored
+        self.counts = CellCounts()
+        self._cells, self._states = GrowingColumn(np.int64), GrowingColumn(np.int64)
+        self._distinct = DistinctVectors(table.observations.rows.shape[1], np.dtype(np.int64))
+        self.num_counted = 0
+
+    @property
+    def cells(self) -> Integers:
+        """The cell of each key, [key]."""
+        return np.asarray(self._cells.values, dtype=np.int64)
+
+    @property
+    def states(self) -> Integers:
+        """The state of each observation, [observation]."""
+        return np.asarray(self._states.values, dtype=np.int64)
+
+    def extend(self, cells: Integers) -> None:
+        """Append the cells of new keys; find the states of new observations."""
+        self._cells.extend(cells)
+        rows = self.table.observations.rows[len(self.states) :]
+        self._states.extend(self._distinct.add(self.cells[rows.astype(np.int64)]))
+
+    def state_pairs(self, num_states: int | None = None) -> Integers:
+        """The pairs of the first states, [state, action]."""
+        cells = np.asarray(self._distinct.rows[:num_states], dtype=np.int64)
+        return cells * self.num_actions + np.arange(self.num_actions) if self.is_factored else cells
+
+    @property
+    def num_states(self) -> int:
+        """The number of distinct states."""
+        return len(self._distinct)
+
+    def num_pairs(self, num_cells: int) -> int:
+        """The number of pairs of so many cells."""
+        return num_cells * self.num_actions if self.is_factored else num_cells
+
+    def count(self, next_states: Integers, end: int | None = None) -> None:
+        """Count the transitions that are not counted yet, up to `end`.
+
+        `next_states` [observation] are the states of the observations of the next stage.
+        """
+        table = self.table
+        new = slice(self.num_counted, len(table) if end is None else end)
+        pairs = self.cells[table.key_indices[new]]
+        if self.is_factored:
+            pairs = pairs * self.num_actions + table.actions[new]
+        following = np.append(next_states, -1)[table.next_observations[new]]  # -1 is an end
+        self.counts.add(table.tasks[new], pairs, following, table.rewards[new])
+        self.num_counted = new.stop
+
+    def counts_until(self, end: int, next_states: Integers) -> CellCounts:
+        """Counts of the first `end` transitions, with the arguments of `count`."""
+        if end == self.num_counted:
+            return self.counts
+        again = StageCells(self.table, self.num_actions, self.is_factored)
+        again._cells = self._cells
+        again.count(next_states, end)
+        return again.counts
+
+
+class CellModel:
+    """Observations, decoder and counts of all stages.
+
+    Args:
+        layout: of the inputs.
+        horizon: H.
+        num_actions: A.
+        dtype: of the stored vectors.
+        seed: of the samples that clusters are computed from.
+
+    Attributes:
+        tables: the observations of each stage, [stage].
+        stages: their cells, [stage].
+        decoder: from vectors to cells.
+        num_fits: how often the decoder was fitted.
+    """
+
+    def __init__(
+        self,
+        layout: InputLayout,
+        horizon: int,
+        num_actions: int,
+        dtype: np.dtype[np.generic],
+        seed: int,
+    ) -> None:
+        self.layout, self.num_actions, self.dtype, self.seed = layout, num_actions, dtype, seed
+        length = int(layout.shared.sum()) if layout.is_factored else len(layout.shared)
+        per_observation = 1 if layout.is_factored else num_actions
+        self.tables = [ObservationTable(length, per_observation, dtype) for _ in range(horizon)]
+        self.num_fits = 0
+        self.fit_sizes = [0] * horizon  # keys at the last fit, [stage]
+        self.fit_is_recurrent = True
+        self.use_decoder(DistinctCells(self.tables))
+
+    @property
+    def num_transitions(self) -> int:
+        """Of all stages."""
+        return sum(len(table) for table in self.tables)
+
+    def add_observations(self, stage: int, candidates: Inputs, known: int) -> Integers:
+        """Store candidates [row, action, column]; the index of each observation, [row]."""
+        table = self.tables[stage]
+        found = table.add_observations(self.layout.keys(candidates).astype(self.dtype))
+        self._decode_new(stage, known)
+        return found
+
+    def add_transitions(
+        self, stage: int, given: Transitions, actions: Integers, known: Sequence[int]
+    ) -> None:
+        """Store and count transitions, `known` [stage] cells preferred for new observations."""
+        table, rows = self.tables[stage], len(given.tasks)
+        inputs = given.inputs.reshape(rows, -1)
+        key_rows = self.layout.keys_of_inputs(inputs).astype(self.dtype)
+        keys = table.keys.add(key_rows)
+        if self.layout.is_factored:
+            table.observations.add(keys[:, None])
+        self._decode_new(stage, known[stage])
+        following = np.full(rows, -1, dtype=np.int64)
+        if given.next_candidates is not None and stage + 1 < len(self.tables):
+            goes_on = np.flatnonzero(~given.ended)
+            candidates = given.next_candidates[goes_on]
+            flat = candidates.reshape(*candidates.shape[:2], -1)
+            following[goes_on] = self.add_observations(stage + 1, flat, known[stage + 1])
+        tasks = np.array(given.tasks, dtype=np.int64)
+        table.add_transitions(tasks, keys, actions, given.rewards, following)
+        self.stages[stage].count(self.next_states(stage))
+
+    def pairs(self, inputs: Inputs, cells_of: Callable[[Inputs], Integers]) -> Integers:
+        """The pairs of inputs [row, action, column]; -1 for those without a cell: [row, action].
+
+        `cells_of` gives the cells [n] of vectors [n, column], or -1.
+        """
+        if not self.layout.accepts(inputs):
+            return np.full(inputs.shape[:2], -1, dtype=np.int64)
+        keys = self.layout.keys(inputs).astype(self.dtype)
+        rows, number, length = keys.shape
+        cells = cells_of(keys.reshape(rows * number, length)).reshape(rows, number)
+        if not self.layout.is_factored:
+            return cells
+        return np.where(cells < 0, -1, cells * self.num_actions + np.arange(self.num_actions))
+
+    def next_states(self, stage: int) -> Integers:
+        """The states of the observations of the next stage, [observation]."""
+        if stage + 1 == len(self.tables):
+            return np.zeros(0, dtype=np.int64)
+        return self.stages[stage + 1].states
+
+    def fit(self) -> None:
+        """Fit the decoder to all vectors, and count all transitions again."""
+        self.num_fits += 1
+        self.fit_sizes = [len(table.keys) for table in self.tables]
+        self.fit_is_recurrent = is_recurrent(self.tables)
+        self.use_decoder(self.fitted())
+
+    def fitted(self) -> CellDecoder:
+        """The decoder of the last fit."""
+        return fit_decoder(self.tables, self.fit_sizes, self.fit_is_recurrent, self.seed)
+
+    def use_decoder(self, decoder: CellDecoder, saved: Sequence[Integers] | None = None) -> None:
+        """Decode all vectors with a new decoder.
+
+        `saved` [stage][key] are the cells that vectors got after the fit, in a saved state.
+        """
+        self.decoder = decoder
+        self.stages = [
+            StageCells(table, self.num_actions, self.layout.is_factored) for table in self.tables
+        ]
+        for stage, table in enumerate(self.tables):
+            fitted = len(table.keys) if saved is None else self.fit_sizes[stage]
+            rows = table.keys.rows[:fitted]
+            cells = decoder.add(stage, rows, decoder.num_cells(stage))
+            decoder.recentre(stage, rows, cells)
+            if saved is not None:
+                decoder.restore(stage, table.keys.rows[fitted:], saved[stage][fitted:])
+                cells = np.concatenate([cells, saved[stage][fitted:]])
+            self.stages[stage].extend(cells)
+        for stage, cells_of_stage in enumerate(self.stages):
+            cells_of_stage.count(self.next_states(stage))
+
+    def _decode_new(self, stage: int, known: int) -> None:
+        """Find the cells of vectors that were added to the table of a stage."""
+        own = self.stages[stage]
+        rows = self.tables[stage].keys.rows[len(own.cells) :]
+        if len(rows) or len(own.states) < len(self.tables[stage].observations):
+            own.extend(self.decoder.add(stage, rows, known))
+
+    def with_pairs(self) -> CellModel:
+        """The same transitions, with inputs stored as those of pairs of state and action."""
+        layout = InputLayout(self.layout.shared, None)
+        model = CellModel(layout, len(self.tables), self.num_actions, self.dtype, self.seed)
+        for table, new in zip(self.tables, model.tables, strict=True):
+            candidates = self.layout.candidates(table.keys.rows)
+            size = candidates.shape[0] * candidates.shape[1]
+            flat = new.keys.add(candidates.reshape(size, candidates.shape[2]))
+            by_action = flat.reshape(candidates.shape[:2])
+            new.observations.add(by_action[table.observations.rows[:, 0].astype(np.int64)])
+            new.add_transitions(
+                table.tasks,
+                by_action[table.key_indices, table.actions],
+                table.actions,
+                table.rewards,
+                table.next_observations,
+            )
+        model.use_decoder(DistinctCells(model.tables))
+        return model

@@ -1,0 +1,139 @@
+"""The default episodic agent: cells of observations, counts, optimistic values on them."""
+
+import numpy as np
+import pytest
+import torch
+from episodic_cases import states_equal
+
+from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
+from gfucb.checks import check_episodic_agent
+from gfucb.environments import combination_lock
+from gfucb.episodic.cell_clusters import are_apart, fit_clusters
+from gfucb.episodic.input_layout import InputLayout
+
+HORIZON, TASKS = 4, 2
+
+
+def play(agent, environment, episodes):
+    """Play episodes; return whether each task reached the goal in each, [episode, task]."""
+    reached = []
+    for index in episodes:
+        episode = environment.episode(index)
+        tasks, candidates = episode.offered()
+        agent.plan(candidates, tasks)
+        for stage in range(environment.horizon):
+            tasks, candidates = episode.offered()
+            decision = agent.decide(stage, candidates, tasks)
+            outcome = episode.play(decision.actions)
+            agent.observe(stage, decision, outcome.rewards, outcome.next_candidates, outcome.ended)
+        reached.append(episode.reached_goal)
+    return np.stack(reached)
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """An agent with no further arguments after 70 episodes of a lock, and its successes."""
+    environment = combination_lock(HORIZON, 5, num_tasks=TASKS, seed=2100)
+    agent = EpisodicGFUCB(TASKS, HORIZON)
+    return environment, agent, play(agent, environment, range(1, 71))
+
+
+def test_the_bare_default_opens_a_lock_with_fresh_noise(opened):
+    _, agent, reached = opened
+    assert reached[-10:].all()
+    # Two good states and a dead one in each stage but the first, and none of it was given.
+    assert agent.diagnostics()["cells"] == 3 * HORIZON - 1
+
+
+def test_an_agent_restored_in_mid_episode_continues_like_the_saved_one(opened):
+    environment, agent, _ = opened
+    restored = EpisodicGFUCB(TASKS, HORIZON)
+    restored.load_state({name: tensor.clone() for name, tensor in agent.state().items()})
+    assert states_equal(agent.state(), restored.state())
+    episode = environment.episode(500)
+    tasks, candidates = episode.offered()
+    for stage in range(HORIZON):
+        decisions = [each.decide(stage, candidates, tasks) for each in (agent, restored)]
+        assert torch.equal(decisions[0].actions, decisions[1].actions)
+        assert torch.equal(decisions[0].optimistic_values, decisions[1].optimistic_values)
+        candidates = episode.play(decisions[0].actions).next_candidates
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("1/cells", lambda t: t + 1, "do not follow|cells"),
+        ("1/keys", lambda t: t * np.nan, "must be finite"),
+        ("0/next_observations", lambda t: t + 10_000, "must lie between"),
+        ("known_cells", lambda t: t + 1000, "the plan of the state has"),
+        ("fit_sizes", lambda t: t + 10_000, "larger than its tables"),
+    ],
+)
+def test_changed_states_are_refused(opened, name, change, message):
+    agent = opened[1]
+    state = {key: tensor.clone() for key, tensor in agent.state().items()}
+    state[name] = change(state[name])
+    other = EpisodicGFUCB(TASKS, HORIZON)
+    with pytest.raises(InvalidInputError, match=message):
+        other.load_state(state)
+    assert not other.state()
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [with_actions(torch.arange(12.0).reshape(3, 4), 2), torch.arange(30.0).reshape(3, 2, 5)],
+    ids=["observation and action", "pairs"],
+)
+def test_both_layouts_pass_the_checks_of_agents(inputs):
+    check_episodic_agent(lambda: EpisodicGFUCB(2, 3, value_range=(0, 3)), inputs)
+
+
+def test_one_hot_states_are_not_clusters():
+    stages = [np.eye(12), np.eye(12)]
+    clusters = fit_clusters(stages)
+    assert clusters is None or not are_apart(stages, clusters.labels)
+
+
+@pytest.mark.parametrize("noise_scale", [0.05, 0.1, 0.2])
+def test_clusters_are_the_states_of_each_stage_whatever_the_noise(noise_scale):
+    rng = np.random.default_rng(3)
+    mixing = rng.normal(size=(16, 16))
+    states = [rng.integers(2 + (stage > 0), size=60) for stage in range(6)]
+    stages = []
+    for stage, own in enumerate(states):
+        coordinates = noise_scale * rng.normal(size=(60, 16))
+        coordinates[np.arange(60), own] += 1
+        coordinates[:, 4 + stage] += 1
+        stages.append(coordinates @ mixing)
+    clusters = fit_clusters(stages)
+    for found, expected in zip(clusters.labels, states, strict=True):
+        pairs = set(zip(found.tolist(), expected.tolist(), strict=True))
+        # Each cell has one state; a rare outlier may have a cell of its own.
+        assert len(pairs) == len(set(found.tolist()))
+        assert len(set(expected.tolist())) <= len(pairs) <= len(set(expected.tolist())) + 1
+
+
+def test_inputs_split_into_observation_and_action_only_if_all_do():
+    factored = with_actions(torch.rand(3, 2, generator=torch.Generator()), 4).numpy()
+    layout = InputLayout.of(factored)
+    assert layout.is_factored and layout.keys(factored).shape == (3, 1, 2)
+    np.testing.assert_array_equal(layout.candidates(layout.keys(factored)[:, 0]), factored)
+    changed = factored.copy()
+    changed[1, :, 2] += 1
+    assert not layout.accepts(changed) and not InputLayout.of(changed).is_factored
+
+
+def test_rewards_that_contradict_the_value_range_are_named_once():
+    agent = EpisodicGFUCB(1, 1)
+    candidates = with_actions([[0.0]], 2)
+    agent.plan(candidates)
+    with pytest.warns(UserWarning, match=r"sum to 5, but value_range.*\[0, 1\]"):
+        agent.observe(0, agent.decide(0, candidates), [5.0])
+    agent.observe(0, agent.decide(0, candidates), [5.0])  # no second warning
+    agent.plan(candidates)
+    assert agent.range_of(0) == (0.0, 5.0)
+
+
+def test_an_agent_with_cells_refuses_questions_about_functions():
+    with pytest.raises(InvalidInputError, match="build it with a representation"):
+        EpisodicGFUCB(1, 2).confidence_set(0)
