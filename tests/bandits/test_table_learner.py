@@ -71,6 +71,38 @@ class TestLayout:
         agent.learn(torch.arange(len(inputs)) % 2, inputs, reward_of(inputs, 0))
         assert layout_of(agent) == LAYOUT
 
+    def test_is_corrected_after_a_decision_with_one_candidate(self):
+        agent = GFUCB(2)
+        for index in range(8):
+            offered = context_and_arm(2, index)
+            arms = slice(index % ARMS, index % ARMS + 1) if index < 4 else slice(None)
+            decision = agent.decide(offered[:, arms])
+            agent.observe(decision, reward_of(decision.inputs, 0))
+        assert layout_of(agent) == LAYOUT
+        twin = GFUCB(2)
+        twin.load_state(agent.state())
+        assert layout_of(twin) == LAYOUT
+
+    def test_is_corrected_after_a_log_without_the_first_arms(self):
+        agent = GFUCB(2)
+        inputs = torch.cat([context_and_arm(2, index).flatten(0, 1) for index in range(6)])
+        is_late = inputs[:, COLUMNS : COLUMNS + 2].sum(1) == 0
+        for chosen in (is_late, ~is_late):
+            own = inputs[chosen]
+            agent.learn(torch.arange(len(own)) % 2, own, reward_of(own, 0))
+        assert layout_of(agent) == LAYOUT
+
+    def test_an_unknown_layout_is_saved(self):
+        agent = GFUCB(2)
+        decision = agent.decide(context_and_arm(2, 0)[:, :1])
+        agent.observe(decision, [0.1, 0.2])
+        twin = GFUCB(2)
+        twin.load_state(agent.state())
+        for own in (agent, twin):
+            for index in range(1, 6):
+                own.learn([0, 1], context_and_arm(2, index)[:, index % ARMS], [0.1, 0.3])
+        assert layout_of(agent) == layout_of(twin) == LAYOUT
+
     def test_very_many_arms_have_no_weights_of_their_own(self):
         agent, arms = GFUCB(100), 300
         offered = torch.eye(arms).expand(2, -1, -1)

@@ -8,6 +8,8 @@ from gfucb.models.table_layout import TableLayout
 
 ROWS, ARMS, CONTEXT = 6, 4, 3
 PLAIN = TableLayout(CONTEXT + ARMS)
+# The inputs do not show whether there is a one-hot action.
+UNKNOWN = TableLayout(CONTEXT + ARMS, CONTEXT + ARMS)
 
 
 def contexts(name: str = "contexts", columns: int = CONTEXT) -> torch.Tensor:
@@ -70,11 +72,11 @@ class TestCandidates:
             assert found == TableLayout(CONTEXT + ARMS, start, ARMS)
 
     def test_a_single_candidate_shows_nothing(self):
-        assert TableLayout.of_candidates(with_arms(contexts())[:, :1]) == PLAIN
+        assert TableLayout.of_candidates(with_arms(contexts())[:, :1]) == UNKNOWN
 
     def test_equal_candidates_show_nothing(self):
         same = torch.ones(ROWS, 3, 2)
-        assert TableLayout.of_candidates(same) == TableLayout(2)
+        assert TableLayout.of_candidates(same) == TableLayout(2, 2)
 
     @pytest.mark.parametrize(
         "arms",
@@ -142,12 +144,49 @@ class TestLogs:
         arms = torch.eye(ARMS, dtype=torch.float64)[self.ACTIONS]
         assert TableLayout.of_samples(torch.cat([arms, context], dim=1)) == PLAIN
 
-    def test_one_sample_is_plain(self):
+    def test_one_action_shows_nothing(self):
         one = torch.tensor([[0.3, 0.0, 1.0, 0.0]])
-        assert TableLayout.of_samples(one) == TableLayout(4)
+        assert TableLayout.of_samples(one) == TableLayout(4, 4)
 
     def test_one_column_is_plain(self):
         assert TableLayout.of_samples(torch.ones(5, 1)) == TableLayout(1)
+
+
+class TestCorrections:
+    """Later samples show what the first ones could not."""
+
+    ALL = TableLayout(CONTEXT + ARMS, CONTEXT, ARMS)
+
+    def log(self, *arms: int) -> torch.Tensor:
+        context = contexts("corrections", len(arms))[0].T.expand(-1, CONTEXT)
+        return torch.cat([context, torch.eye(ARMS, dtype=torch.float64)[list(arms)]], dim=1)
+
+    def test_arms_before_those_of_the_first_samples(self):
+        some = TableLayout.of_samples(self.log(2, 3, 2))
+        assert some == TableLayout(CONTEXT + ARMS, CONTEXT + 2, 2)
+        assert some.corrected_by(self.log(2, 3, 2)) == some
+        assert some.corrected_by(self.log(2, 3, 2, 0)) == self.ALL
+
+    def test_arms_after_those_of_the_first_candidates_if_the_arm_comes_first(self):
+        some = torch.eye(ARMS, dtype=torch.float64)[[0, 1]]
+        found = TableLayout.of_candidates(with_arms(contexts(), some, first=True))
+        assert found == TableLayout(CONTEXT + ARMS, 0, 2)
+        later = with_arms(contexts(), first=True).flatten(0, 1)
+        assert found.corrected_by(later) == TableLayout(CONTEXT + ARMS, 0, ARMS)
+
+    def test_a_single_candidate_at_first(self):
+        assert UNKNOWN.corrected_by(self.log(0, 1, 3)) == self.ALL
+        assert UNKNOWN.corrected_by(self.log(1, 1)) == UNKNOWN
+
+    def test_what_the_first_candidates_have_shown_stays(self):
+        """Binary columns at the end are not the action, if candidates have said so."""
+        assert PLAIN.corrected_by(self.log(0, 1, 3)) == PLAIN
+        assert self.ALL.corrected_by(self.log(2, 3)) == self.ALL
+
+    def test_inputs_without_a_one_hot_action_change_nothing(self):
+        broken = self.log(0, 1, 2)
+        broken[0, -1] = 0.5
+        assert self.ALL.corrected_by(broken) == self.ALL
 
 
 class TestSplit:

@@ -112,22 +112,23 @@ class TableLearner(PosteriorLearner):
 
     def _next_start(self, before: TableFeatures, inputs: Tensor) -> TableFeatures:
         """The features of the fit before, standardised by all inputs [sample, column]."""
-        columns = before.columns
-        if columns.num_tasks == self.num_tasks:
+        columns, scales = before.columns, before.scales
+        layout = columns.layout.corrected_by(inputs)
+        is_same, has_new_tasks = layout == columns.layout, columns.num_tasks != self.num_tasks
+        if is_same and not has_new_tasks:
             return replace(before, columns=columns.standardised_by(inputs))
-        # Tasks were added since the columns were chosen.
-        columns = self._columns(self._affordable(columns.layout), inputs)
-        scales = before.scales
-        if scales.mean_ratio == 0:  # of a single task
+        columns = self._columns(self._affordable(layout), inputs)
+        if has_new_tasks and scales.mean_ratio == 0:  # of a single task
             scales = replace(scales, mean_ratio=TableScales().mean_ratio)
-        return TableFeatures(columns, scales, pooled=before.pooled)
+        return TableFeatures(columns, scales, pooled=before.pooled if is_same else None)
 
     def _first_columns(self, inputs: Tensor, computed: ChosenFeatures | None) -> TableColumns:
         """Columns for the layout that the first decision has found, or that of the samples."""
-        layout = self._affordable(TableLayout.of_samples(inputs))
         if computed is not None and isinstance(computed.representation, TableFeatures):
-            layout = computed.representation.columns.layout
-        return self._columns(layout, inputs)
+            layout = computed.representation.columns.layout.corrected_by(inputs)
+        else:
+            layout = TableLayout.of_samples(inputs)
+        return self._columns(self._affordable(layout), inputs)
 
     def _columns(self, layout: TableLayout, inputs: Tensor) -> TableColumns:
         generator = random_stream(self.seed, "table-frequencies")

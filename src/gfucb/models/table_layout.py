@@ -15,9 +15,13 @@ class TableLayout:
     Discrete actions with a shared context are usually passed as the context followed (or
     preceded) by a one-hot action. Every action then gets weights of its own on the context.
 
+    The first inputs may not show all: if they have a single action, or not the first ones. A layout
+    is therefore corrected by later samples, see `corrected_by`.
+
     Attributes:
         num_columns: of the inputs.
-        first_action: the first column of the one-hot action.
+        first_action: the first column of the one-hot action. Without one, 0, or `num_columns` if
+            the inputs could not show whether there is one.
         num_actions: the length of the one-hot action; 0 if there is none.
     """
 
@@ -32,7 +36,7 @@ class TableLayout:
         plain = cls(num_columns)
         varies = (candidates != candidates[:, :1]).any(1).any(0).nonzero().squeeze(1)
         if len(varies) == 0:
-            return plain
+            return cls(num_columns, num_columns)
         first, last = int(varies[0]), int(varies[-1])
         for start, stop in ((first, num_columns), (0, last + 1)):
             block = candidates[:, :, start:stop].flatten(0, 1)
@@ -43,14 +47,30 @@ class TableLayout:
     @classmethod
     def of_samples(cls, inputs: Tensor) -> TableLayout:
         """The layout of logged inputs [n, column]: the shortest one-hot block at the end."""
-        num_columns = inputs.shape[1]
+        num_columns, has_one_action = inputs.shape[1], False
         for start in range(num_columns - 2, -1, -1):
             block = inputs[:, start:]
             if not bool(((block == 0) | (block == 1)).all()):
                 break
-            if _is_one_hot(block) and int(block.any(0).sum()) > 1:
-                return cls(num_columns, start, num_columns - start)
-        return cls(num_columns)
+            if _is_one_hot(block):
+                if int(block.any(0).sum()) > 1:
+                    return cls(num_columns, start, num_columns - start)
+                has_one_action = True
+        return cls(num_columns, num_columns if has_one_action else 0)
+
+    def corrected_by(self, inputs: Tensor) -> TableLayout:
+        """The layout after more inputs [n, column], which may show actions not seen before."""
+        if not self.num_actions:
+            return self if self.first_action == 0 else TableLayout.of_samples(inputs)
+        stop = self.first_action + self.num_actions
+        if _is_one_hot(inputs[:, self.first_action : stop]):
+            return self
+        wider = [(start, stop) for start in range(self.first_action - 1, -1, -1)]
+        wider += [(self.first_action, end) for end in range(stop + 1, self.num_columns + 1)]
+        for start, end in wider:
+            if _is_one_hot(inputs[:, start:end]):
+                return TableLayout(self.num_columns, start, end - start)
+        return self
 
     @property
     def num_context(self) -> int:
