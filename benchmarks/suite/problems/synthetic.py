@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from gfucb.core.discrete_actions import with_actions
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
-from gfucb.environments.wheel_bandit import with_one_hot_arms
 
 # Text columns of the stores and how many values each has.
 TEXT_COLUMNS = {"weekday": 7, "weather": 4, "category": 6}
@@ -65,7 +65,7 @@ class Stores:
         weights = self.weights[int(is_later)]
         ones = torch.ones(*features.shape[:2], 1, dtype=torch.float64)
         return BanditRound(
-            candidates=with_one_hot_arms(contexts, self.discrete_actions),
+            candidates=with_actions(contexts, self.discrete_actions),
             mean_rewards=0.5 + 0.5 * torch.einsum("taf,tf->ta", features, weights),
             noise=self.noise_scale * noise,
             true_features=torch.cat([features, ones], 2),
@@ -161,7 +161,7 @@ class RareRewards:
         means = torch.sigmoid(self.intercept + self.slope * scores)
         draws = torch.rand(self.num_tasks, 1, generator=generator, dtype=torch.float64)
         return BanditRound(
-            candidates=with_one_hot_arms(contexts, self.discrete_actions),
+            candidates=with_actions(contexts, self.discrete_actions),
             mean_rewards=means,
             noise=(draws < means).to(torch.float64) - means,
             true_features=means[:, :, None],

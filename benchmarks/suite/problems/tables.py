@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gfucb.core.discrete_actions import with_actions
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
-from gfucb.environments.wheel_bandit import arm_interactions, with_one_hot_arms
+from gfucb.environments.wheel_bandit import arm_interactions
 
 from .arrays import JESTER, MUSHROOM, SCHOOL, find_file, jester_ratings, mushrooms, schools
 
@@ -44,7 +45,7 @@ class Mushroom:
         expected = torch.where(edible, EDIBLE, (EDIBLE + POISONOUS) / 2).to(torch.float64)
         zero = torch.zeros_like(eaten)
         return BanditRound(
-            candidates=with_one_hot_arms(self.contexts[index], 2),
+            candidates=with_actions(self.contexts[index], 2),
             mean_rewards=torch.stack([expected, zero], 1),
             noise=torch.stack([eaten - expected, zero], 1),
             true_features=arm_interactions(torch.stack([edible, ~edible], 1), 2),
@@ -88,7 +89,7 @@ class JesterArms:
         context, jokes = user[:NUM_JOKE_CONTEXT] / 10, user[NUM_JOKE_CONTEXT:]
         means = ((jokes + 10) / 20)[None]
         return BanditRound(
-            candidates=with_one_hot_arms(context[None], NUM_JOKE_ARMS),
+            candidates=with_actions(context[None], NUM_JOKE_ARMS),
             mean_rewards=means,
             noise=torch.zeros(1, dtype=torch.float64),
             true_features=means[:, :, None],

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from gfucb.core.discrete_actions import with_actions
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
@@ -56,7 +57,7 @@ class WheelBandit:
         means = wheel_means(contexts, self.deltas)
         regions = one_hot(wheel_regions(contexts, self.deltas), NUM_ARMS)
         return BanditRound(
-            candidates=with_one_hot_arms(contexts, NUM_ARMS),
+            candidates=with_actions(contexts, NUM_ARMS),
             mean_rewards=means,
             noise=self.noise_scale * noise,
             true_features=arm_interactions(regions, NUM_ARMS),
@@ -103,13 +104,6 @@ def wheel_means(contexts: Tensor, deltas: Tensor) -> Tensor:
     large = one_hot(regions, NUM_ARMS).to(torch.bool)
     large[:, 0] = False
     return means.masked_fill(large, LARGE)
-
-
-def with_one_hot_arms(contexts: Tensor, num_arms: int) -> Tensor:
-    """Candidates [task, arm, context + arms]: the context and the one-hot arm, in float64."""
-    arms = torch.eye(num_arms, dtype=torch.float64).expand(len(contexts), -1, -1)
-    shown = contexts.to(torch.float64)[:, None].expand(-1, num_arms, -1)
-    return torch.cat([shown, arms], 2)
 
 
 def arm_interactions(kinds: Tensor, num_arms: int) -> Tensor:
