@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,14 +55,26 @@ def _read_csv(path: Path, columns: LogColumns) -> NamedLog:
 
 def _read_parquet(path: Path, columns: LogColumns) -> NamedLog:
     try:
-        table = _parquet_table(path)
+        complete = _complete_log(path)
+        table = _parquet_table(path) if complete is None else None
     except ImportError as error:
         raise DataFileError(
             f"to read {path}, install pyarrow or polars: pip install pyarrow"
         ) from error
+    except InvalidInputError:
+        raise
     except Exception as error:  # both libraries have errors of their own
         raise DataFileError(f"{path} cannot be read as Parquet: {error}") from error
-    return log_of_table(table, columns)
+    return log_of_table(table, columns) if complete is None else complete
+
+
+def _complete_log(path: Path) -> NamedLog | None:
+    """The log, if the file is one of `gfucb.evaluation.arrow_logs`, which needs pyarrow."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return None
+    from gfucb.evaluation.arrow_logs import parquet_log
+
+    return parquet_log(path)
 
 
 def _parquet_table(path: Path) -> Any:

@@ -1,0 +1,84 @@
+"""Row sinks: places that receive the rows of runs besides their directories.
+
+The directory of a run stays the result. A sink gets the rows as they are written; after an
+interruption it may get some of them again, with the same round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from gfucb.core.records import Row
+
+
+class RowSink(Protocol):
+    """Receives the rows of one run."""
+
+    def write(self, row: Row) -> None:
+        """Receive a row; `row["round"]` counts from 1."""
+
+    def close(self) -> None:
+        """Receive no more rows."""
+
+
+class RowSinks(Protocol):
+    """Makes a sink for each run. Worker processes get a copy: it must be possible to pickle it."""
+
+    def open(self, name: str, settings: Mapping[str, Any], first_round: int) -> RowSink:
+        """Return the sink of a run.
+
+        Args:
+            name: of the run, such as gfucb/seed=0.
+            settings: what config.json records.
+            first_round: of the rows to come; above 1 if an interrupted run continues.
+        """
+
+
+class OpenSinks:
+    """The sinks of one run, opened with its first row: a finished run leaves them alone."""
+
+    def __init__(self, sinks: Sequence[RowSinks], name: str, settings: Mapping[str, Any]) -> None:
+        self._sinks, self._name, self._settings = sinks, name, settings
+        self._opened: list[RowSink] = []
+
+    def write(self, row: Row) -> None:
+        """Pass a row to all sinks."""
+        if not self._opened:
+            for own in self._sinks:
+                self._opened.append(own.open(self._name, self._settings, int(row["round"])))
+        for sink in self._opened:
+            sink.write(row)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for sink in self._opened:
+            sink.close()
+
+
+def numbers_of(row: Row) -> dict[str, float]:
+    """The columns of a row that are numbers, without the round."""
+    return {
+        name: float(value)
+        for name, value in row.items()
+        if name != "round" and isinstance(value, int | float)
+    }
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings with names such as agent.ridge."""
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat_settings(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = str(value)
+    return found
