@@ -41,7 +41,9 @@ class MLflowRows:
         """The sink of a run."""
         client = MlflowClient(self.tracking_uri)
         known = client.get_experiment_by_name(self.experiment)
-        experiment = client.create_experiment(self.experiment) if known is None else known.experiment_id
+        experiment = (
+            client.create_experiment(self.experiment) if known is None else known.experiment_id
+        )
         if first_round > 1:
             found = client.search_runs([experiment], f"tags.`{RUN_TAG}` = '{name}'", max_results=1)
             if found:

@@ -12,6 +12,7 @@ import tyro
 from rich.console import Console
 
 from gfucb.cli.engine_options import EngineOptions, problem_printer
+from gfucb.cli.sinks import row_sinks
 from gfucb.cli.terminal import progress, summary_table
 from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, run_comparison
@@ -49,13 +50,17 @@ class RunCommand:
     """Environment and agent derive all their randomness from it."""
     data_dir: str | None = None
     """Directory with the MNIST files; by default the environment variable GFUCB_DATA_DIR."""
+    sinks: tuple[str, ...] = ()
+    """Other places for the rows: tensorboard=DIRECTORY, mlflow=EXPERIMENT. The server of MLflow is
+    set by the environment variable MLFLOW_TRACKING_URI."""
 
     def __call__(self, console: Console) -> None:
         """Run, with a progress bar on a terminal."""
         torch.set_num_threads(1)
         config = RunConfig(self.environment, self.agent, self.num_rounds, self.seed)
+        sinks = row_sinks(self.sinks)
         with progress(console, config.agent.name, config.num_rounds) as advance:
-            for row in run(config, self.out, data_dir=self.data_dir):
+            for row in run(config, self.out, data_dir=self.data_dir, sinks=sinks):
                 advance(int(row["round"]))
         is_episodic = ENVIRONMENTS[self.environment.name].kind == "episodic"
         metric, value = final_result(self.out)
@@ -97,13 +102,16 @@ class CompareCommand:
     )
     data_dir: str | None = None
     """Directory with the MNIST files; by default the environment variable GFUCB_DATA_DIR."""
+    sinks: tuple[str, ...] = ()
+    """Other places for the rows: tensorboard=DIRECTORY, mlflow=EXPERIMENT. The server of MLflow is
+    set by the environment variable MLFLOW_TRACKING_URI."""
 
     def __call__(self, console: Console) -> None:
         """Run what is missing, then print the table and draw the figure."""
         engine = self.computing.make(min(2, os.cpu_count() or 1), self.data_dir)
         agents = tuple(with_settings(name, self.agent) for name in self.agents)
         comparison = Comparison(self.environment, agents, self.seeds, self.num_rounds)
-        num_runs = len(self.agents) * len(self.seeds)
+        num_runs, sinks = len(self.agents) * len(self.seeds), row_sinks(self.sinks)
         with progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
             listener = Listener(
                 lambda config, metric, value: console.print(
@@ -120,6 +128,7 @@ class CompareCommand:
                 engine=engine,
                 data_dir=self.data_dir,
                 listener=listener,
+                sinks=sinks,
             )
         table = summarise(self.out)
         write_text(self.out / "summary.csv", table.to_csv(index=False))

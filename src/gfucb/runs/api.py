@@ -8,7 +8,7 @@ result.figure()             # regret curves, a matplotlib Figure
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.reduction import ForkingPickler
@@ -26,6 +26,7 @@ from gfucb.runs.metrics import metric_of
 from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
 from gfucb.runs.provenance import current_provenance
+from gfucb.runs.row_sinks import RowSinks, with_sinks
 from gfucb.runs.sources import (
     AgentsLike,
     EnvironmentLike,
@@ -94,6 +95,7 @@ def compare(
     processes: int = 1,
     out: Path | str | None = None,
     data_dir: str | None = None,
+    sinks: Sequence[RowSinks] = (),
 ) -> ComparisonResult:
     """Run several agents in one environment on the same seeds.
 
@@ -111,7 +113,11 @@ def compare(
             are resumed, as with `gfucb compare`; agents need `state` and `load_state`. Without it
             nothing is written.
         data_dir: the directory of data files, for environments that read some.
+        sinks: other places that receive the rows, such as `gfucb.adapters.mlflow.MLflowRows()`;
+            they need `out`.
     """
+    if sinks and out is None:
+        raise InvalidInputError("sinks receive the rows of stored runs: pass a directory as out=")
     if num_rounds < 1 or processes < 1:
         raise InvalidInputError(
             f"num_rounds and processes must be at least 1, got {num_rounds} and {processes}"
@@ -127,7 +133,7 @@ def compare(
     if out is None:
         rows, seconds = _in_memory(jobs, processes)
     else:
-        rows, seconds = _on_disk(jobs, Path(out), processes)
+        rows, seconds = _on_disk(jobs, Path(out), processes, sinks)
     return ComparisonResult(rows, summarise_rows(rows, seconds, reference))
 
 
@@ -207,10 +213,10 @@ def _computed(job: Job) -> tuple[list[Row], float]:
 
 
 def _on_disk(
-    jobs: Mapping[RunKey, Job], out: Path, processes: int
+    jobs: Mapping[RunKey, Job], out: Path, processes: int, sinks: Sequence[RowSinks]
 ) -> tuple[pd.DataFrame, pd.Series]:
     """The same from run directories below `out`, where missing runs are computed first."""
-    run_all(list(jobs.values()), out, processes=processes)
+    run_all([with_sinks(job, sinks) for job in jobs.values()], out, processes=processes)
     rows = load_rows(out)
     keys = set(jobs)
     is_wanted = [key in keys for key in zip(rows["agent"], rows["seed"], strict=True)]

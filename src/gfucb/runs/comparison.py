@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from gfucb.runs.build_run import require_same_kind
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
 from gfucb.runs.jobs import Engine, Job, Progress, run_all
 from gfucb.runs.metrics import Metric
+from gfucb.runs.row_sinks import RowSinks, with_sinks
 from gfucb.runs.single import final_result, run_job_of
 
 
@@ -60,16 +61,18 @@ def run_comparison(
     engine: Engine | None = None,
     data_dir: str | None = None,
     listener: Listener | None = None,
+    sinks: Sequence[RowSinks] = (),
 ) -> None:
     """Run what is not finished below `out`, in `processes` processes of one thread each.
 
     With an `engine`, runs are computed where it computes them; the rows are the same. Finished
     runs are left as they are and interrupted runs continue. A directory with a run of other
-    settings is an error.
+    settings is an error. `sinks` also receive the rows.
     """
     listener = listener or Listener()
     configs = comparison.runs()
     jobs = [run_job_of(config, name, data_dir) for name, config in configs.items()]
+    jobs = [with_sinks(job, sinks) for job in jobs]
     progress = Progress(
         lambda job: listener.run_ended(configs[job.name], *final_result(out / job.name)),
         lambda: listener.rounds_written(sum(_rounds_on_disk(out / name) for name in configs)),

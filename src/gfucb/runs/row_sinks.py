@@ -1,16 +1,20 @@
 """Row sinks: places that receive the rows of runs besides their directories.
 
-The directory of a run stays the result. A sink gets the rows as they are written; after an
-interruption it may get some of them again, with the same round.
+The directory of a run stays the result. A sink gets the rows as they are computed, in the process
+that computes them; after an interruption it may get some of them again, with the same round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from gfucb.core.records import Row
+from gfucb.runs.jobs import Job
+from gfucb.runs.work import Work, WorkState
 
 
 class RowSink(Protocol):
@@ -62,6 +66,40 @@ class OpenSinks:
     ) -> None:
         for sink in self._opened:
             sink.close()
+
+
+@dataclass(frozen=True)
+class SunkWork:
+    """Work whose rows also go to sinks, in the process that computes them."""
+
+    work: Work
+    sinks: OpenSinks
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of the work."""
+        with self.sinks:
+            for row in self.work.rows():
+                self.sinks.write(row)
+                yield row
+
+    def state(self) -> WorkState | None:
+        """That of the work."""
+        return self.work.state()
+
+    def load_state(self, state: WorkState) -> None:
+        """Continue the work."""
+        self.work.load_state(state)
+
+
+def with_sinks(job: Job, sinks: Sequence[RowSinks]) -> Job:
+    """The same job, whose rows also go to the sinks."""
+    if not sinks:
+        return job
+    return replace(job, compute=partial(_sunk_work, job, tuple(sinks)), resumable=True)
+
+
+def _sunk_work(job: Job, sinks: Sequence[RowSinks]) -> SunkWork:
+    return SunkWork(job.work(), OpenSinks(sinks, job.name, job.settings))
 
 
 def numbers_of(row: Row) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,16 +14,23 @@ from gfucb.runs.config import RunConfig
 from gfucb.runs.jobs import Job
 from gfucb.runs.metrics import Metric, metric_of
 from gfucb.runs.registry import AGENTS
+from gfucb.runs.row_sinks import RowSinks, with_sinks
 from gfucb.runs.store import read_config, read_rows
 from gfucb.runs.stored_settings import default_settings
 
 
-def run(config: RunConfig, directory: Path, *, data_dir: str | None = None) -> Iterator[Row]:
-    """Run `config` into `directory` and yield rows as they are written.
+def run(
+    config: RunConfig,
+    directory: Path,
+    *,
+    data_dir: str | None = None,
+    sinks: Sequence[RowSinks] = (),
+) -> Iterator[Row]:
+    """Run `config` into `directory` and yield rows as they are written; `sinks` also get them.
 
     A run that was interrupted continues; a finished one is refused.
     """
-    job = run_job_of(config, directory.name, data_dir)
+    job = with_sinks(run_job_of(config, directory.name, data_dir), sinks)
     # Environment and agent first: settings that cannot be run leave no directory.
     work, stored = job.work(), job.directory(directory.parent)
     if stored.is_finished():
