@@ -33,8 +33,8 @@ class TensorBoardRows:
 
     def open(self, name: str, settings: Mapping[str, Any], first_round: int) -> TensorBoardSink:
         """The sink of a run; rows from `first_round` on replace those of an interrupted one."""
-        writer = SummaryWriter(str(Path(self.directory) / name), purge_step=first_round)  # type: ignore[no-untyped-call]
-        writer.add_text("settings", f"```\n{json.dumps(settings, indent=1)}\n```", 0)  # type: ignore[no-untyped-call]
+        writer = SummaryWriter(str(Path(self.directory) / name), purge_step=first_round)
+        writer.add_text("settings", f"```\n{json.dumps(settings, indent=1)}\n```", 0)
         return TensorBoardSink(writer)
 
 
