@@ -51,7 +51,7 @@ class RunCommand:
     data_dir: str | None = None
     """Directory with the MNIST files; by default the environment variable GFUCB_DATA_DIR."""
     sinks: tuple[str, ...] = ()
-    """Other places for the rows: tensorboard=DIRECTORY, mlflow=EXPERIMENT. The server of MLflow is
+    """Also send the rows to tensorboard=DIRECTORY or mlflow=EXPERIMENT. The server of MLflow is
     set by the environment variable MLFLOW_TRACKING_URI."""
 
     def __call__(self, console: Console) -> None:
@@ -103,7 +103,7 @@ class CompareCommand:
     data_dir: str | None = None
     """Directory with the MNIST files; by default the environment variable GFUCB_DATA_DIR."""
     sinks: tuple[str, ...] = ()
-    """Other places for the rows: tensorboard=DIRECTORY, mlflow=EXPERIMENT. The server of MLflow is
+    """Also send the rows to tensorboard=DIRECTORY or mlflow=EXPERIMENT. The server of MLflow is
     set by the environment variable MLFLOW_TRACKING_URI."""
 
     def __call__(self, console: Console) -> None:

@@ -113,7 +113,7 @@ def compare(
             are resumed, as with `gfucb compare`; agents need `state` and `load_state`. Without it
             nothing is written.
         data_dir: the directory of data files, for environments that read some.
-        sinks: other places that receive the rows, such as `gfucb.adapters.mlflow.MLflowRows()`;
+        sinks: also receive the rows, for example `gfucb.adapters.mlflow.MLflowRows()`;
             they need `out`.
     """
     if sinks and out is None:

@@ -1,4 +1,4 @@
-"""Row sinks: places that receive the rows of runs besides their directories.
+"""Row sinks, which receive the rows of runs besides their directories.
 
 The directory of a run stays the result. A sink gets the rows as they are computed, in the process
 that computes them; after an interruption it may get some of them again, with the same round.
@@ -28,7 +28,7 @@ class RowSink(Protocol):
 
 
 class RowSinks(Protocol):
-    """Makes a sink for each run. Worker processes get a copy: it must be possible to pickle it."""
+    """Makes a sink for each run. Worker processes get a copy."""
 
     def open(self, name: str, settings: Mapping[str, Any], first_round: int) -> RowSink:
         """Return the sink of a run.
