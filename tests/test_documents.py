@@ -29,7 +29,7 @@ SLOW_CODE = {
     for name in (
         "explanation/cost explanation/theory how-to/add_a_fit how-to/choose_inputs "
         "how-to/compare_agents how-to/evaluate_a_policy_from_a_log "
-        "tutorials/episodes tutorials/first_agent tutorials/table_of_stores"
+        "tutorials/episodes tutorials/first_agent tutorials/stores"
     ).split()
 }
 

@@ -9,8 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gfucb
+
 ROOT = Path(__file__).parents[1]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+STORES = ROOT / "examples" / "stores.py"
+# Comparisons of agents; the example of an agent with a log has a tutorial instead of a page.
+EXAMPLES = [path for path in sorted((ROOT / "examples").glob("*.py")) if path != STORES]
 LONGEST_EXAMPLE = 100
 NEEDS_DATA = {"jester", "mushroom", "school"}
 
@@ -74,3 +78,24 @@ def test_the_page_of_an_example_states_the_committed_results(path):
         row = re.escape(f"| {line['agent']} | {mean:.2f} ± {spread:.2f} |")
         assert re.search(row, page), f"the page has no line {row}"
         assert f"{line['seeds']} seeds" in page
+
+
+class TestStores:
+    """From a CSV file to a running, restarted agent."""
+
+    def test_it_is_short_and_has_a_tutorial(self):
+        assert STORES.read_text().count("\n") < LONGEST_EXAMPLE
+        assert "examples/stores.py" in (ROOT / "docs" / "tutorials" / "stores.md").read_text()
+
+    @pytest.mark.slow
+    @pytest.mark.filterwarnings("ignore:the effective sample size")  # of four days
+    def test_it_runs_and_its_agent_can_be_rebuilt(self, tmp_path, monkeypatch, capsys):
+        module = load(STORES, monkeypatch)
+        module.main(["--days", "4", "--out", str(tmp_path)])
+        text = capsys.readouterr().out
+        assert "learned 80 rows" in text
+        assert "5 tasks, 98 rewards" in text and "'Bodo')" in text
+        assert "action bundle" in text and "chosen" in text
+        assert [f"always {name}: " in text for name in module.PROMOTIONS] == [True] * 3
+        with gfucb.DecisionLog(tmp_path / "agent.log", read_only=True) as log:
+            assert log.last_decision() == 4
