@@ -128,6 +128,9 @@ def test_presets_lists_presets_and_agents(capsys):
             "no directory nowhere",
         ),
         (["compare", "--processes", "0", "--out", "x"], "processes must be at least 1"),
+        (["compare", "--engine", "slurm", "--out", "x"], "unknown engine 'slurm'; the known ones"),
+        (["bench", "--address", "auto", "--out", "x"], "engine local has no address"),
+        (["bench", "--device", "xla", "--out", "x"], "device 'xla' is not available on this"),
         (["compare", "--seeds", "1", "1", "--out", "x"], "seeds must be given, each once"),
         (
             ["run", "--environment.name", "finite", "--environment.feature-dim", "0", "--out", "x"],

@@ -221,5 +221,14 @@ def test_the_files_of_a_data_directory_are_sent_unless_they_are_too_large(tmp_pa
 def test_invalid_settings_are_refused():
     with pytest.raises(InvalidInputError, match="processes must be at least 1, got 0"):
         RayEngine(processes=0)
-    with pytest.raises(InvalidInputError, match="run this command on a machine of the cluster"):
-        RayEngine("ray://head:10001")
+    for address in ("ray://head:10001", "head"):
+        with pytest.raises(InvalidInputError, match="run this command on a machine of the cl"):
+            RayEngine(address)
+
+
+def test_an_address_without_a_cluster_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_engine.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_engine.ray, "init", lambda **settings: pytest.fail("waits for minutes"))
+    monkeypatch.setattr(ray_engine.ray, "shutdown", lambda: None)
+    with pytest.raises(InvalidInputError, match=r"no Ray cluster at localhost:1 .*`ray start"):
+        run_jobs([run_job_of(RUN, "run")], tmp_path, engine=RayEngine("localhost:1"))

@@ -57,6 +57,8 @@ class BenchCommand:
         """Measure what is missing, print the table."""
         data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
         setting = Setting(self.sizes, self.device, data_dir)
+        if self.computing.address is None:  # otherwise other machines measure
+            setting.require_device()
         jobs = [bench_job(name, setting, quick=self.quick) for name in dict.fromkeys(self.only)]
         progress = Progress(
             lambda job: console.print(f"measured {job.name}", highlight=False),

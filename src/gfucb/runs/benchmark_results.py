@@ -155,7 +155,8 @@ class Setting:
     device: str = "cpu"
     data_dir: str | None = None
 
-    def __post_init__(self) -> None:
+    def require_device(self) -> None:
+        """Refuse a device that this machine does not have."""
         try:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError) as error:

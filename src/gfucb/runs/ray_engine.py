@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +50,8 @@ DEATHS = (
 MOST_DEATHS = 4
 # Of a Ray that is started here. Messages are small; what does not fit is written to the disk.
 OBJECT_STORE_BYTES = 200 * 2**20
+CONNECT_SECONDS = 10.0
+ADDRESS = re.compile(r"[^/\s]+:\d{1,5}")
 USAGE_STATISTICS = "RAY_USAGE_STATS_ENABLED"
 
 
@@ -72,7 +76,7 @@ class RayEngine:
     def __post_init__(self) -> None:
         if self.processes is not None and self.processes < 1:
             raise InvalidInputError(f"processes must be at least 1, got {self.processes}")
-        if self.address is not None and "://" in self.address:
+        if self.address not in (None, "auto") and not ADDRESS.fullmatch(self.address):
             raise InvalidInputError(
                 f"address must be HOST:PORT or auto, got {self.address!r}; run this command on a "
                 "machine of the cluster"
@@ -134,8 +138,9 @@ class RayEngine:
                 )
             return
         try:
+            _require_listener(self.address)
             ray.init(address=self.address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise InvalidInputError(
                 f"there is no Ray cluster at {self.address} that this machine is part of: "
                 f"{error}; start one with `ray start --head`"
@@ -275,6 +280,13 @@ class _Sweep:
 
     def _forget(self, stream: Any) -> None:
         self.running.pop(stream).receiver.close()
+
+
+def _require_listener(address: str) -> None:
+    """Raise `OSError` where Ray would wait for minutes."""
+    if address != "auto":
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
 
 
 @contextmanager
