@@ -10,7 +10,7 @@ import torch
 from threadpoolctl import threadpool_info
 
 from gfucb.bandits.baselines import Uniform
-from gfucb.core.data_directories import DATA_DIR_VARIABLE, data_directory
+from gfucb.core.data_directories import data_directory
 from gfucb.runs import BanditAgentConfig, register_agent
 from gfucb.runs.build_run import prepare
 
@@ -70,6 +70,6 @@ def facts(data_dir):
             "threads": max([torch.get_num_threads(), *counts]),
             "text": (directory / "deep" / "file.txt").read_text(),
             "is_copy": directory != Path(data_dir),
-            "variable": os.environ[DATA_DIR_VARIABLE] == str(directory),
+            "by_default": data_directory(None) == directory,
         }
     ]

@@ -119,7 +119,7 @@ def test_failed_jobs_are_reported_and_the_rest_goes_on(cluster, jobs, tmp_path, 
     assert problems["fails"].endswith("worker_jobs.py)")
     assert problems["dies"].startswith("failed: 1 workers died: WorkerCrashedError")
     (row,) = read_rows(tmp_path / "out" / "facts")
-    assert row == {"threads": "1", "text": "sent", "is_copy": "True", "variable": "True"}
+    assert row == {"threads": "1", "text": "sent", "is_copy": "True", "by_default": "True"}
     assert not any(is_locked(tmp_path / "out" / job.name) for job in given)
 
 

@@ -32,4 +32,6 @@ class EngineOptions:
 
 def problem_printer(console: Console) -> Callable[[Job, str], None]:
     """A function that prints the problem of a job; see `gfucb.runs.jobs.Progress`."""
-    return lambda job, text: console.print(f"{job.name}: {text}", highlight=False, markup=False)
+    return lambda job, text: console.print(
+        f"{job.name}: {text}", highlight=False, markup=False, soft_wrap=True
+    )

@@ -156,6 +156,7 @@ class RayEngine:
             plugin_sources(),
             device,
             self.report_seconds,
+            self.data_dir or "",
             () if files is None else (ray.put(files),),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ MOST_FILES = 1000
 class Files:
     """The files of a data directory: their content by relative path."""
 
-    directory: str
     contents: Mapping[str, bytes]
 
     @classmethod
@@ -49,7 +48,7 @@ class Files:
                 if size > LARGEST_DATA or len(contents) == MOST_FILES:
                     return None
                 contents[path.relative_to(directory).as_posix()] = path.read_bytes()
-        return cls(directory, contents) if contents else None
+        return cls(contents) if contents else None
 
     def write(self, directory: Path) -> None:
         """Write them below another directory."""
@@ -68,7 +67,8 @@ class Context:
         plugins: to be imported before a job is read.
         device: where networks are.
         report_seconds: rows are sent this often.
-        files: a reference to `Files` in the object store, or nothing.
+        data_dir: the data directory of the jobs.
+        files: a reference to its `Files` in the object store; nothing if workers see its disk.
     """
 
     version: str
@@ -76,6 +76,7 @@ class Context:
     plugins: tuple[PluginSource, ...] = ()
     device: str = "cpu"
     report_seconds: float = 0.5
+    data_dir: str = ""
     files: tuple[ray.ObjectRef[Files], ...] = ()
 
 
@@ -89,14 +90,12 @@ def compute(
         reference: the job, in a list: Ray would read the job itself before its plugins are there.
         saved: the content of the file of a checkpoint.
     """
-    with threadpool_limits(limits=1), one_thread(), ExitStack() as stack:
+    with threadpool_limits(limits=1), one_thread(), _local_copy(context):
         provenance = current_provenance(context.device)
         try:
             require_same_code(context, provenance)
             load_plugin_sources(context.plugins)
-            for files in context.files:
-                stack.enter_context(_local_copy(ray.get(files)))
-        except (GFUCBError, OSError) as error:
+        except GFUCBError as error:
             yield Failed(f"{type(error).__name__}: {error}")
             return
         origin = {"engine": f"ray {ray.__version__}", "node": platform.node()}
@@ -115,9 +114,16 @@ def require_same_code(context: Context, own: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _local_copy(files: Files) -> Iterator[None]:
-    """Write the files to a temporary directory, which is read while this context is open."""
+def _local_copy(context: Context) -> Iterator[None]:
+    """Read the data from a temporary directory while this context is open, if they were sent."""
+    if not context.files:
+        yield
+        return
     with tempfile.TemporaryDirectory(prefix="gfucb-data-") as name:
-        files.write(Path(name))
-        with copied_directory(files.directory, Path(name)):
+
+        def copy() -> Path:
+            ray.get(context.files[0]).write(Path(name))
+            return Path(name)
+
+        with copied_directory(context.data_dir, copy):
             yield
