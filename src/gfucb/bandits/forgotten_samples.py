@@ -9,7 +9,6 @@ from torch import Tensor
 
 from gfucb.core.features import features_of
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
-from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.head_posterior import PosteriorFit
 
 
@@ -24,12 +23,7 @@ def heads_of_kept(
     changed, rows, position = _of_tasks(data, dropped)
     features = features_of(center.representation, data.inputs[rows])
     targets = data.targets[rows] - center.offset
-    own = HeadStatistics.of(features, position, targets, len(changed))
-    difference = HeadStatistics(
-        CopyOnWriteRows(own.grams - statistics.matrices[changed]),
-        own.moments - statistics.moments[changed],
-    )
-    after = statistics.plus_at(changed, difference)
+    after = statistics.with_samples_at(changed, features, position, targets)
     return center.with_heads(after.heads_solved_at(changed, penalty, center.heads)), after
 
 

@@ -14,6 +14,7 @@ from gfucb.bandits.candidate_learning import CANDIDATES_PREFIX, CandidateLearnin
 from gfucb.bandits.learner_inputs import empty_data
 from gfucb.bandits.refit_rule import PredictionErrorMonitor
 from gfucb.bandits.sample_memory import SampleMemory, validate_counters
+from gfucb.bandits.saved_statistics import STATISTICS_PREFIX, restored_statistics
 from gfucb.bandits.state_validation import (
     REPRESENTATION_PREFIX,
     require_shape,
@@ -25,7 +26,7 @@ from gfucb.core.protocols import Representation, WeightStatistics
 from gfucb.core.validation.states import validate_state_like
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset, prior_function
-from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.sample_statistics import empty_statistics
 
 if TYPE_CHECKING:
     from gfucb.bandits.learner import Learner
@@ -56,8 +57,7 @@ class SavedFit:
             "data.inputs": self.data.inputs,
             "data.tasks": self.data.tasks,
             "data.targets": self.data.targets,
-            "statistics.grams": self.statistics.grams,
-            "statistics.moments": self.statistics.moments,
+            **with_prefix(STATISTICS_PREFIX, self.statistics.tensors()),
             "heads": self.center.heads,
             **learner.scaling.tensors(self.scale),
         }
@@ -89,7 +89,7 @@ def prior_fit(
         generator=learner.network_generator(),
         device=learner.device,
     )
-    statistics = HeadStatistics.empty(learner.num_tasks, center.heads.shape[1], learner.device)
+    statistics = empty_statistics(learner.num_tasks, center.heads.shape[1], learner.device)
     data = empty_data(learner.num_tasks, inputs, learner.device, learner.shards)
     return center, data, statistics
 
@@ -130,10 +130,7 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
     representation = learner.representation_class.restored(
         below(REPRESENTATION_PREFIX, state), inputs, learner.network_generator(), learner.device
     )
-    statistics = HeadStatistics(
-        CopyOnWriteRows(state["statistics.grams"]), state["statistics.moments"]
-    )
-    statistics.factors(learner.penalty.ridge)  # raises if a Gram matrix has none
+    statistics = restored_statistics(below(STATISTICS_PREFIX, state), learner.penalty.ridge)
     require_shape(state["heads"], prior.heads)
     value_range = learner.scaling.reported_range(scale)
     center = MultiheadFunction(representation, state["heads"], scale.location, value_range)

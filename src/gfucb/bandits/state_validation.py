@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from gfucb.bandits.saved_statistics import statistics_names, validate_statistics
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
+from gfucb.core.linalg import task_sums
 from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT
 from gfucb.core.validation.settings import LARGEST_COMPUTED, LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
+from gfucb.models.sample_statistics import SampleStatistics, statistics_of
 
 REPRESENTATION_PREFIX = "representation."
 # Saved statistics and heads may differ from those computed again by this share: devices round
@@ -24,8 +27,6 @@ NAMES = (
     "data.inputs",
     "data.tasks",
     "data.targets",
-    "statistics.grams",
-    "statistics.moments",
     "heads",
 )
 
@@ -44,17 +45,15 @@ def validate_learner_state(
     components, which check them. Of the latter NaN is refused here, and infinity outside the
     representation. A shard may have no samples, and its counters are those of all shards.
     """
-    validate_state_names(state, [*NAMES, *more_names], prefixes)
+    names = [*NAMES, *statistics_names(state), *more_names]
+    validate_state_names(state, names, prefixes)
     validate_data(state, num_tasks, allow_empty=is_shard)
     floats = torch.float64
     low, high = -LARGEST_COMPUTED, LARGEST_COMPUTED
     shape = validate_state_tensor(
         state, "heads", (num_tasks, None), dtype=floats, low=low, high=high
     ).shape
-    for name, expected in {"moments": shape, "grams": (*shape, shape[1])}.items():
-        validate_state_tensor(
-            state, f"statistics.{name}", expected, dtype=floats, low=low, high=high
-        )
+    validate_statistics(state, shape)
     # Before the first fit the mean error to compare with is infinite.
     validate_state_tensor(state, "monitor", (3,), dtype=floats, low=0, is_finite=False)
     validate_state_tensor({"monitor": state["monitor"][1:]}, "monitor", (2,), high=high)
@@ -121,9 +120,14 @@ def validate_restored_fit(
             f"the representation of the state cannot be used: {error}"
         ) from error
     targets = data.targets - center.offset
-    expected = HeadStatistics.of(features, data.tasks, targets, data.num_tasks)
-    sizes = expected.grams.abs().amax((1, 2))
-    _require_close("statistics.grams", statistics.grams - expected.grams, sizes[:, None, None])
+    if isinstance(statistics, SampleStatistics):
+        expected = statistics_of(features, data.tasks, targets, data.num_tasks)
+        sizes = task_sums(features.square().sum(1), data.tasks, data.num_tasks)
+        _require_close("statistics.features", statistics.squared_sizes() - sizes, sizes)
+    else:
+        expected = HeadStatistics.of(features, data.tasks, targets, data.num_tasks)
+        sizes = expected.grams.abs().amax((1, 2))
+        _require_close("statistics.grams", statistics.grams - expected.grams, sizes[:, None, None])
     if not has_noise:
         squares = torch.zeros_like(sizes).index_add(0, data.tasks, targets.square())
         bounds = (sizes * squares).sqrt()[:, None]  # of moments, by Cauchy and Schwarz
@@ -136,6 +140,10 @@ def validate_restored_fit(
 
 def _length(heads: Tensor, statistics: HeadStatistics, ridge: float) -> Tensor:
     """sqrt(w^T V w) of heads [task, feature], V = gram + ridge I: [task]."""
+    if isinstance(statistics, SampleStatistics):
+        tasks = heads.any(-1).nonzero().squeeze(1)
+        lengths = statistics.norms(heads[tasks], tasks, ridge).sqrt()
+        return torch.zeros_like(heads[:, 0]).index_copy(0, tasks, lengths)
     factors = statistics.cholesky(ridge)
     return (factors.mT @ heads.unsqueeze(-1)).squeeze(-1).norm(dim=-1)
 

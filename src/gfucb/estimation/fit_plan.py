@@ -11,6 +11,10 @@ from torch import Tensor, nn
 from gfucb.models import MultitaskDataset
 from gfucb.models.nn.seeded_layers import seeded_layers
 
+# With more tasks the draws are not sorted, only the smallest are found. Equal draws may then come
+# in another order.
+MANY_TASKS = 10_000
+
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
@@ -57,7 +61,7 @@ class FitPlan:
         num_tasks = min(len(with_data), max(1, batch_size // num_slots))
 
         draws = torch.rand(steps, len(with_data), generator=generator)
-        tasks = with_data[draws.argsort(1)[:, :num_tasks]]  # [step, task]
+        tasks = with_data[_smallest(draws, num_tasks)]  # [step, task]
         windows = torch.rand(steps, num_tasks, 1, generator=generator, dtype=torch.float64)
         in_task = counts[tasks].unsqueeze(-1)
         slots = torch.arange(num_slots)
@@ -89,6 +93,13 @@ class FitPlan:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         return zip(self.samples, self.present, self.seeds, strict=True)
+
+
+def _smallest(draws: Tensor, count: int) -> Tensor:
+    """The indices of the smallest draws of each row, [row, count]."""
+    if draws.shape[1] <= MANY_TASKS:
+        return draws.argsort(1)[:, :count]
+    return draws.topk(count, dim=1, largest=False).indices
 
 
 def plan_generator(generator: torch.Generator) -> torch.Generator:

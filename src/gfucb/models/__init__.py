@@ -5,7 +5,8 @@ from gfucb.core.protocols import Representation, RepresentationClass
 from gfucb.models.classes import FiniteClass, LinearClass, as_representation_class
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.dataset import MultitaskDataset
-from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
+from gfucb.models.head_ellipsoid import HeadEllipsoid
+from gfucb.models.heads import HeadPenalty, HeadStatistics
 from gfucb.models.multihead import MultiheadFunction, prior_function
 from gfucb.models.network_classes import DefaultNetworkClass, NeuralClass
 from gfucb.models.nn.networks import FourierFeatures

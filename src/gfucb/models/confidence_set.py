@@ -17,7 +17,8 @@ from gfucb.core.records import Prediction
 from gfucb.core.validation.record_fields import require_bound, require_not_negative, require_type
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.dataset import MultitaskDataset
-from gfucb.models.heads import HeadEllipsoid, HeadPenalty, HeadStatistics
+from gfucb.models.head_ellipsoid import HeadEllipsoid
+from gfucb.models.heads import HeadPenalty, HeadStatistics
 from gfucb.models.multihead import MultiheadFunction
 from gfucb.models.tangents import Arrowhead, TangentStatistics, WeightSketch
 
@@ -119,8 +120,9 @@ class ConfidenceSet:
                 "got ridge = 0; give the confidence set a positive ridge"
             )
         if representation is None or representation is self.center.representation:
-            factors = self._statistics_of_center.factors(self.ridge)
-            return self._ellipsoid(self.center.heads, factors, self.squared_radius)
+            own, bound, shards = self.center.heads, self.head_norm_bound, self.data.shards
+            statistics = self._statistics_of_center
+            return statistics.ellipsoid(own, self.ridge, self.squared_radius, bound, shards)
 
         features = features_of(representation, self.data.inputs)
         tasks, values = self.data.tasks, self._center_values - self.center.offset

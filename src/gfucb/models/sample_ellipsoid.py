@@ -1,0 +1,68 @@
+"""The confidence ellipsoid of heads whose statistics are features of samples."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from gfucb.core.linalg import ridge_cholesky
+from gfucb.core.shards import totals
+from gfucb.models.head_ellipsoid import HeadEllipsoid
+
+if TYPE_CHECKING:
+    from gfucb.models.sample_statistics import SampleStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class SampleEllipsoid(HeadEllipsoid):
+    """A `HeadEllipsoid` whose matrices follow from the features of samples."""
+
+    _: KW_ONLY
+    statistics: SampleStatistics
+    ridge: float
+
+    def __post_init__(self) -> None:
+        """Factors are computed for few tasks at a time, and not stored."""
+
+    @property
+    def cholesky(self) -> Tensor:
+        """The factors of all tasks as one tensor, which may be large."""
+        return ridge_cholesky(self.statistics.grams, self.ridge)
+
+    def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """phi^T V_task^-1 phi: [row, action, feature], [row] -> [row, action]."""
+        return self.statistics.inverse_norms(features, tasks, self.ridge)
+
+    def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """Phi V_task^-1 Phi^T in each row: [row, action, feature] -> [row, action, action]."""
+        factors = ridge_cholesky(self.statistics.taken(tasks).grams, self.ridge)
+        whitened = torch.linalg.solve_triangular(factors, features.mT, upper=False)
+        return whitened.mT @ whitened
+
+    def farthest_heads(self, directions: Tensor) -> Tensor:
+        """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice."""
+        tasks = directions.any(-1).nonzero().squeeze(1)
+        own = directions[tasks]
+        reach = self.statistics.solved(own, tasks, self.ridge)
+        squared_length = self.shards.sum((own * reach).sum())
+        if self.squared_radius == 0 or squared_length == 0:
+            return self.centers
+        if self.norm_bound is not None:
+            return super().farthest_heads(directions)
+        steps = reach * (self.squared_radius / squared_length).sqrt()
+        return self.centers.index_add(0, tasks, steps)  # most of very many heads do not change
+
+    def _solved(self, directions: Tensor) -> Tensor:
+        tasks = directions.any(-1).nonzero().squeeze(1)
+        solved = self.statistics.solved(directions[tasks], tasks, self.ridge)
+        return torch.zeros_like(directions).index_copy(0, tasks, solved)
+
+    def squared_distance(self, heads: Tensor) -> float:
+        """sum_i (w_i - centers[i])^T V_i (w_i - centers[i]) of heads [task, feature]."""
+        steps = heads - self.centers
+        moved = steps.any(-1).nonzero().squeeze(1)
+        own = float(self.statistics.norms(steps[moved], moved, self.ridge).sum())
+        return totals(self.shards, own)[0]

@@ -1,0 +1,342 @@
+"""Statistics of heads for very many tasks: memory in proportion to the samples of a task.
+
+The Gram matrix of a task has k^2 numbers, those of its n samples n k. With K = Phi Phi^T and
+K + ridge I = L L^T, W = L^-1 Phi, the matrix V = Phi^T Phi + ridge I has the inverse
+
+    V^-1 = (I - W^T W) / ridge,
+
+so that heads and widths follow from systems of the size n of the samples. A task with more samples
+than features has a Gram matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gfucb.core.linalg import (
+    cholesky_solve,
+    inverse_squared_norms,
+    ridge_cholesky,
+    task_grams,
+    task_sums,
+)
+from gfucb.core.shards import Shards
+from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.head_ellipsoid import HeadEllipsoid
+from gfucb.models.heads import HeadPenalty, HeadStatistics
+from gfucb.models.sample_ellipsoid import SampleEllipsoid
+from gfucb.models.sample_rows import SampleRows
+
+# Up to so many numbers, the Gram matrices of all tasks are stored.
+LARGEST_GRAMS = 2**25
+# Tasks are solved together up to this many numbers.
+LARGEST_PART = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class SampleStatistics(HeadStatistics):
+    """`HeadStatistics` that stores features of samples; Gram matrices of few tasks only.
+
+    Attributes:
+        matrices: Gram matrices of the tasks with many samples, [heavy task, feature, feature].
+        heavy: the position of a task in `matrices`, or -1, [task].
+        counts: the number of rows of a task, [task].
+        last: its last row, or -1, [task].
+        rows: the features of all other samples.
+        size: how many rows of `rows` belong to these statistics.
+    """
+
+    _: KW_ONLY
+    heavy: Tensor
+    counts: Tensor
+    last: Tensor
+    rows: SampleRows
+    size: int
+
+    @classmethod
+    def none(cls, num_tasks: int, feature_dim: int, device: torch.device | str) -> SampleStatistics:
+        """The statistics of no data."""
+        moments = torch.zeros(num_tasks, feature_dim, dtype=torch.float64, device=device)
+        absent = torch.full((num_tasks,), -1, dtype=torch.int64, device=device)
+        matrices = CopyOnWriteRows(moments.new_zeros(0, feature_dim, feature_dim))
+        rows = SampleRows(feature_dim, device)
+        return cls(
+            matrices, moments, heavy=absent, counts=absent + 1, last=absent, rows=rows, size=0
+        )
+
+    @classmethod
+    def of_samples(
+        cls, features: Tensor, tasks: Tensor, targets: Tensor, num_tasks: int
+    ) -> SampleStatistics:
+        """Statistics of features [n, feature], tasks [n], targets less the offset [n]."""
+        empty = cls.none(num_tasks, features.shape[1], features.device)
+        counts = torch.bincount(tasks, minlength=num_tasks)
+        many = (counts > features.shape[1]).nonzero().squeeze(1)
+        heavy = empty.heavy.index_copy(0, many, torch.arange(len(many), device=many.device))
+        is_heavy = heavy[tasks] >= 0
+        grams = task_grams(features[is_heavy], heavy[tasks[is_heavy]], len(many))
+        few = ~is_heavy
+        rows = SampleRows(features.shape[1], features.device, max(64, int(few.sum())))
+        last = rows.append(features[few], tasks[few], empty.last)
+        return cls(
+            CopyOnWriteRows(grams),
+            task_sums(features * targets[:, None], tasks, num_tasks),
+            heavy=heavy,
+            counts=counts.masked_fill(heavy >= 0, 0),
+            last=last,
+            rows=rows,
+            size=rows.size,
+        )
+
+    @property
+    def grams(self) -> Tensor:
+        """The Gram matrices of all tasks as one tensor, which may be large."""
+        return self.taken(torch.arange(len(self.moments), device=self.moments.device)).grams
+
+    def with_tasks(self, count: int) -> SampleStatistics:
+        """The same with `count` more tasks, which have no data."""
+        none = self.heavy.new_full((count,), -1)
+        return replace(
+            self,
+            moments=torch.cat([self.moments, self.moments.new_zeros(count, self.feature_dim)]),
+            heavy=torch.cat([self.heavy, none]),
+            counts=torch.cat([self.counts, none + 1]),
+            last=torch.cat([self.last, none]),
+        )
+
+    @property
+    def feature_dim(self) -> int:
+        """The number of features."""
+        return self.moments.shape[1]
+
+    def after(
+        self, features: Tensor, tasks: Tensor, targets: Tensor
+    ) -> tuple[SampleStatistics, Tensor]:
+        """Statistics with samples [n, feature], [n], [n] added, and the tasks that have changed."""
+        changed = tasks.unique()
+        positions = self.heavy[tasks]
+        few = positions < 0
+        rows = self.rows.first(self.size)
+        last = rows.append(features[few], tasks[few], self.last)
+        added = torch.bincount(tasks[few], minlength=len(self.counts))
+        matrices = self.matrices
+        if not bool(few.all()):
+            own, slots = positions[~few].unique(return_inverse=True)
+            grams = task_grams(features[~few], slots, len(own))
+            matrices = matrices.replaced(own, matrices[own] + grams)
+        found = replace(
+            self,
+            matrices=matrices,
+            moments=self.moments.index_add(0, tasks, features * targets[:, None]),
+            counts=self.counts + added,
+            last=last,
+            rows=rows,
+            size=rows.size,
+        )
+        return found._with_heavy(changed[found.counts[changed] > self.feature_dim]), changed
+
+    def with_samples_at(
+        self, tasks: Tensor, features: Tensor, positions: Tensor, targets: Tensor
+    ) -> SampleStatistics:
+        """Statistics in which the distinct tasks [n] have these samples only."""
+        many = self.heavy[tasks]
+        many = many[many >= 0]
+        without = replace(
+            self,
+            matrices=self.matrices.replaced(many, torch.zeros_like(self.matrices[many])),
+            moments=self.moments.index_fill(0, tasks, 0.0),
+            counts=self.counts.index_fill(0, tasks, 0),
+            last=self.last.index_fill(0, tasks, -1),
+        )
+        return without.after(features, tasks[positions], targets)[0]
+
+    def _with_heavy(self, tasks: Tensor) -> SampleStatistics:
+        """The same with Gram matrices for the tasks [n]; their rows are no longer used."""
+        if len(tasks) == 0:
+            return self
+        grams = self.taken(tasks).grams
+        first = len(self.matrices)
+        slots = torch.arange(first, first + len(tasks), device=tasks.device)
+        return replace(
+            self,
+            matrices=self.matrices.extended(grams),
+            heavy=self.heavy.index_copy(0, tasks, slots),
+            counts=self.counts.index_fill(0, tasks, 0),
+            last=self.last.index_fill(0, tasks, -1),
+        )
+
+    def taken(self, tasks: Tensor) -> HeadStatistics:
+        """Statistics of the tasks [n] only, with Gram matrices."""
+        features, _ = self._features(tasks)
+        grams = features.mT @ features
+        is_heavy = self.heavy[tasks] >= 0
+        if bool(is_heavy.any()):
+            grams[is_heavy] = self.matrices[self.heavy[tasks[is_heavy]]]
+        return HeadStatistics(CopyOnWriteRows(grams), self.moments[tasks])
+
+    def heads(self, penalty: HeadPenalty, *, is_checked: bool = True) -> Tensor:
+        """The heads of all tasks, see `HeadStatistics`; those without data are zero."""
+        has_data = ((self.counts > 0) | (self.heavy >= 0)).nonzero().squeeze(1)
+        return self.heads_solved_at(has_data, penalty, torch.zeros_like(self.moments))
+
+    def heads_solved_at(self, tasks: Tensor, penalty: HeadPenalty, heads: Tensor) -> Tensor:
+        """The heads [task, feature], with those of the tasks [n] solved again."""
+        heads = heads.clone()
+        for own in self._parts(tasks):
+            if penalty.norm_bound is None:
+                heads[own] = self.solved(self.moments[own], own, penalty.ridge)
+            else:
+                heads[own] = self.taken(own).heads(penalty)
+        return heads
+
+    def inverse_norms(self, features: Tensor, tasks: Tensor, ridge: float) -> Tensor:
+        """phi^T V_task^-1 phi: [row, n, feature], [row] -> [row, n]."""
+
+        def by_samples(whitened: Tensor, vectors: Tensor) -> Tensor:
+            explained = (vectors @ whitened.mT).square().sum(-1)
+            return ((vectors.square().sum(-1) - explained) / ridge).clamp_min(0)
+
+        return self._by_kind(by_samples, inverse_squared_norms, features, tasks, ridge)
+
+    def solved(self, vectors: Tensor, tasks: Tensor, ridge: float) -> Tensor:
+        """V_task^-1 of vectors: [row, feature], [row] -> [row, feature]."""
+
+        def by_samples(whitened: Tensor, vectors: Tensor) -> Tensor:
+            inside = whitened.mT @ (whitened @ vectors.unsqueeze(-1))
+            return (vectors - inside.squeeze(-1)) / ridge
+
+        return self._by_kind(by_samples, cholesky_solve, vectors, tasks, ridge)
+
+    def norms(self, vectors: Tensor, tasks: Tensor, ridge: float) -> Tensor:
+        """v^T V_task v: [row, feature], [row] -> [row]; the tasks are distinct."""
+        position = torch.empty_like(self.heavy)
+        position[tasks] = torch.arange(len(tasks), device=tasks.device)
+        found = ridge * vectors.square().sum(-1)
+        for own in self._parts(tasks):
+            rows = position[own]
+            features, _ = self._features(own)
+            found[rows] += (features @ vectors[rows].unsqueeze(-1)).square().sum((-2, -1))
+        many = (self.heavy[tasks] >= 0).nonzero().squeeze(1)
+        grams = self.matrices[self.heavy[tasks[many]]]
+        products = (vectors[many].unsqueeze(1) @ grams).squeeze(1)
+        return found.index_add(0, many, (products * vectors[many]).sum(-1))
+
+    def squared_sizes(self) -> Tensor:
+        """The sum of squared features of each task, the trace of its Gram matrix: [task]."""
+        tasks = self.rows.tasks(self.size)
+        squares = self.rows.features(self.size).to(torch.float64).square().sum(1)
+        found = task_sums(squares.masked_fill(self.heavy[tasks] >= 0, 0.0), tasks, len(self.heavy))
+        many = (self.heavy >= 0).nonzero().squeeze(1)
+        traces = self.matrices.whole.diagonal(dim1=-2, dim2=-1).sum(-1)
+        return found.index_copy(0, many, traces[self.heavy[many]])
+
+    def ellipsoid(
+        self,
+        heads: Tensor,
+        ridge: float,
+        squared_radius: float,
+        norm_bound: float | None,
+        shards: Shards,
+    ) -> HeadEllipsoid:
+        """The heads around these within a radius, see `HeadEllipsoid`."""
+        empty = CopyOnWriteRows(self.moments.new_zeros(0, 0, 0))
+        return SampleEllipsoid(
+            heads, empty, squared_radius, norm_bound, shards, statistics=self, ridge=ridge
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Named tensors, for saving."""
+        return {
+            "features": self.rows.features(self.size),
+            "tasks": self.rows.tasks(self.size),
+            "heavy": (self.heavy >= 0).nonzero().squeeze(1)[self.heavy[self.heavy >= 0].argsort()],
+            "grams": self.matrices.whole,
+            "moments": self.moments,
+        }
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Tensor]) -> SampleStatistics:
+        """The statistics with these tensors, which are checked already."""
+        moments, heavy = tensors["moments"], tensors["heavy"]
+        empty = cls.none(len(moments), moments.shape[1], moments.device)
+        features, tasks = tensors["features"].to(torch.float64), tensors["tasks"]
+        rows = SampleRows(moments.shape[1], moments.device, max(64, len(tasks)))
+        last = rows.append(features, tasks, empty.last)
+        counts = torch.bincount(tasks, minlength=len(moments))
+        slots = torch.arange(len(heavy), device=heavy.device)
+        return replace(
+            empty,
+            matrices=CopyOnWriteRows(tensors["grams"]),
+            moments=moments,
+            heavy=empty.heavy.index_copy(0, heavy, slots),
+            counts=counts.index_fill(0, heavy, 0),  # rows from before a task had many
+            last=last.index_fill(0, heavy, -1),
+            rows=rows,
+            size=rows.size,
+        )
+
+    def _features(self, tasks: Tensor) -> tuple[Tensor, Tensor]:
+        most = int(self.counts[tasks].max()) if len(tasks) else 0
+        return self.rows.gather(self.last[tasks], most)
+
+    def _by_kind(
+        self,
+        by_samples: Callable[[Tensor, Tensor], Tensor],
+        by_factor: Callable[[Tensor, Tensor], Tensor],
+        vectors: Tensor,
+        tasks: Tensor,
+        ridge: float,
+    ) -> Tensor:
+        """The result of W [row, slot, feature] where a task has few samples, of L elsewhere."""
+        is_heavy = self.heavy[tasks] >= 0
+        few, many = (kind.nonzero().squeeze(1) for kind in (~is_heavy, is_heavy))
+        parts = []
+        if len(few) or not len(many):
+            features, _ = self._features(tasks[few])
+            factor = ridge_cholesky(features @ features.mT, ridge)
+            whitened = torch.linalg.solve_triangular(factor, features, upper=False)
+            parts.append(by_samples(whitened, vectors[few]))
+        if len(many):
+            factors = ridge_cholesky(self.matrices[self.heavy[tasks[many]]], ridge)
+            parts.append(by_factor(factors, vectors[many]))
+        order = torch.cat([few, many]).argsort()
+        return torch.cat(parts)[order]
+
+    def _parts(self, tasks: Tensor) -> Iterator[Tensor]:
+        """The tasks [n] in parts of similar numbers of samples, so that little is padded."""
+        sizes = self.counts[tasks].masked_fill(self.heavy[tasks] >= 0, self.feature_dim)
+        order = sizes.argsort(stable=True)
+        tasks, sizes = tasks[order], sizes[order]
+        first = 0
+        while first < len(tasks):
+            # The largest number of samples of a part is that of its last task: two tries suffice.
+            count = max(1, LARGEST_PART // (self.feature_dim * max(1, int(sizes[first]))))
+            last = min(len(tasks), first + count) - 1
+            count = max(1, LARGEST_PART // (self.feature_dim * max(1, int(sizes[last]))))
+            yield tasks[first : first + count]
+            first += count
+
+
+def statistics_of(
+    features: Tensor, tasks: Tensor, targets: Tensor, num_tasks: int
+) -> HeadStatistics:
+    """Statistics of samples [n, feature], [n], [n], in the form that takes less memory."""
+    size = features.shape[1]
+    is_large = num_tasks * size**2 > LARGEST_GRAMS
+    # Rows in single precision; Gram matrices and their factors in double precision.
+    if is_large and len(features) * size < 4 * num_tasks * size**2:
+        return SampleStatistics.of_samples(features, tasks, targets, num_tasks)
+    return HeadStatistics.of(features, tasks, targets, num_tasks)
+
+
+def empty_statistics(
+    num_tasks: int, feature_dim: int, device: torch.device | str
+) -> HeadStatistics:
+    """The statistics of no data."""
+    if num_tasks * feature_dim**2 > LARGEST_GRAMS:
+        return SampleStatistics.none(num_tasks, feature_dim, device)
+    return HeadStatistics.empty(num_tasks, feature_dim, device)
