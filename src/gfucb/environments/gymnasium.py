@@ -1,7 +1,7 @@
 """Gymnasium environments as the tasks of an episodic environment, and the converse.
 
-This module needs the extra `gymnasium`; no other package of the library imports it. `TaskEnv`, the
-converse, is in `gfucb.environments.task_env`.
+This module needs the extra `gymnasium`; no other package of the library imports it. The converse is
+`TaskEnv` for a task of an MDP (`gfucb.environments.task_env`) and `BanditEnv` for one of a bandit.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ except ModuleNotFoundError as error:
         "these environments need Gymnasium: pip install 'gfucb[gymnasium]'"
     ) from error
 
+from gfucb.environments.bandit_env import BANDITS, BanditEnv
 from gfucb.environments.task_env import (
     REGISTERED,
     TaskEnv,
@@ -39,7 +40,9 @@ from gfucb.environments.task_env import (
 )
 
 __all__ = [
+    "BANDITS",
     "REGISTERED",
+    "BanditEnv",
     "GymnasiumEpisode",
     "GymnasiumMDPs",
     "TaskEnv",

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.environments.bandit_env import BANDITS
 from gfucb.environments.bsuite_problems import deep_sea, discounting_chain, umbrella_chain
 from gfucb.environments.combination_lock import combination_lock
 from gfucb.environments.linear_mdp import linear_mdps
@@ -179,4 +180,11 @@ def register_environments() -> None:
                 name,
                 "gfucb.environments.gymnasium:make_task_env",
                 kwargs={"make_environment": make_environment},
+            )
+    for name, make_bandit in BANDITS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(
+                name,
+                "gfucb.environments.gymnasium:BanditEnv",
+                kwargs={"make_environment": make_bandit},
             )

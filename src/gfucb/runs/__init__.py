@@ -7,6 +7,7 @@ from gfucb.runs import (  # noqa: F401  (they register themselves)
     agents,
     environments,
     exploration_problems,
+    gymnasium_problem,
     presets,
 )
 from gfucb.runs.api import ComparisonResult, compare
@@ -34,6 +35,7 @@ from gfucb.runs.exploration_problems import (
     DeepSeaConfig,
     MountainCarConfig,
 )
+from gfucb.runs.gymnasium_problem import GymnasiumConfig
 from gfucb.runs.loop import play
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import POLICIES, register_policy
@@ -68,6 +70,7 @@ __all__ = [
     "EnvironmentConfig",
     "EpisodicAgentConfig",
     "FiniteBanditConfig",
+    "GymnasiumConfig",
     "ImageBanditConfig",
     "LinearMDPConfig",
     "LockConfig",
