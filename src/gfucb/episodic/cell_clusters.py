@@ -28,9 +28,17 @@ LARGEST_RANK = 16
 # Directions that explain less than this share of the largest one are noise.
 SMALLEST_SHARE = 0.01
 NUM_ITERATIONS = 3
-# Neighbours that are closer than this share of the spread (as variances) are not close by noise in
-# many dimensions: the observations fill a space of few dimensions.
+# The scale of noise is that of nearest neighbours, times at most this factor (as variances).
 LARGEST_NOISE_RATIO = 4.0
+# In many dimensions noise keeps observations apart: the spread in a stage is at most this factor
+# times the scale of neighbours. Beyond it observations fill a space of few dimensions.
+LARGEST_SPREAD = 8.0
+# Up to this number of dimensions neighbours are always close.
+FEW_DIMENSIONS = 5
+# Clusters in few dimensions: squared distances grow by this factor from within to between.
+SMALLEST_GAP = 4.0
+# Cells of a stage of continuous observations: the root of their number, up to this one.
+LARGEST_NUMBER_OF_CELLS = 32
 # Observations that recur form clusters if squared distances within cells are below this share of
 # those between cells.
 LARGEST_WITHIN = 0.5
@@ -44,14 +52,11 @@ class Clusters:
         transform: to coordinates in which the noise has unit covariance, [column, coordinate].
         directions: in which cells differ, [coordinate, direction].
         labels: the cell of each observation, [stage][observation].
-        is_continuous: whether the observations fill a space of few dimensions, without noise that
-            would set a scale.
     """
 
     transform: Floats
     directions: Floats
     labels: list[Integers]
-    is_continuous: bool
 
 
 def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
@@ -71,6 +76,11 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
     ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))
     transform = transform / min(ratio, LARGEST_NOISE_RATIO) ** 0.5
     directions, labels = np.zeros((transform.shape[1], 0)), [_one_cell(rows) for rows in stages]
+    is_continuous = ratio > LARGEST_SPREAD
+    if basis.shape[1] <= FEW_DIMENSIONS:
+        is_continuous = not _has_gaps([rows @ transform for rows in centered])
+    if is_continuous:
+        return _continuous_cells(centered, basis)
     for _ in range(NUM_ITERATIONS):
         whitened = [rows @ transform for rows in centered]
         scatter = sum(_excess_variance(rows) for rows in whitened) + between_scatter(
@@ -87,7 +97,43 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
         transform = transform @ _whitening(residuals, freedom)
     whitened = [rows @ transform for rows in centered]
     directions = principal_directions(between_scatter(whitened, labels))
-    return Clusters(transform, directions, labels, ratio > LARGEST_NOISE_RATIO)
+    return Clusters(transform, directions, labels)
+
+
+def _continuous_cells(centered: Sequence[Floats], basis: Floats) -> Clusters:
+    """Cells of observations without clusters: small regions, more of them with more data.
+
+    The scale is that of the observations within regions, so that an observation far from all
+    others is a new cell.
+    """
+    every = np.concatenate(centered) @ basis
+    transform = basis / np.sqrt(every.var(axis=0))
+    stages = [rows @ transform for rows in centered]
+    labels = [_regions(rows) for rows in stages]
+    residuals = np.concatenate(
+        [rows - _means(rows, own)[own] for rows, own in zip(stages, labels, strict=True)]
+    )
+    scale = np.sqrt(np.maximum((residuals**2).mean(axis=0), 1e-6))
+    return Clusters(transform / scale, np.eye(len(scale)), labels)
+
+
+def _regions(rows: Floats) -> Integers:
+    number = min(LARGEST_NUMBER_OF_CELLS, round(len(rows) ** 0.5))
+    if number < 2:
+        return _one_cell(rows)
+    tree = linkage(pdist(rows, "sqeuclidean"), "average")
+    return np.asarray(fcluster(tree, number, "maxclust") - 1, dtype=np.int64)
+
+
+def _has_gaps(stages: Sequence[Floats]) -> bool:
+    """Whether stages mostly have clusters: a jump in the distances at which groups are joined."""
+    gaps = []
+    for rows in stages:
+        if len(rows) >= 8:
+            heights = linkage(pdist(rows, "sqeuclidean"), "average")[:, 2]
+            top = heights[len(heights) // 2 :]
+            gaps.append((top[1:] / np.maximum(top[:-1], 1e-300)).max() >= SMALLEST_GAP)
+    return bool(gaps) and float(np.mean(gaps)) > 0.5
 
 
 def are_apart(stages: Sequence[Floats], labels: Sequence[Integers]) -> bool:

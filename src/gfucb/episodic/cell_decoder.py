@@ -19,8 +19,6 @@ from gfucb.episodic.observation_table import ObservationTable
 CLUSTERED_ROWS = 150
 # Observations recur if at least this share of the transitions start at one seen before.
 RECURRENT_SHARE = 0.5
-# Cells of a stage without a scale of noise: at most this number, and the root of its observations.
-LARGEST_NUMBER_OF_CELLS = 32
 
 
 class CellDecoder(Protocol):
@@ -88,15 +86,11 @@ class ClusterCells:
     Args:
         clusters: the scale.
         stages: the vectors that were clustered, [stage][vector, column].
-        largest: the largest number of cells of each stage, [stage]; None for no limit.
     """
 
-    def __init__(
-        self, clusters: Clusters, stages: Sequence[Floats], largest: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, clusters: Clusters, stages: Sequence[Floats]) -> None:
         self._transform = clusters.transform
         self._directions = clusters.directions
-        self._largest = largest
         size, rank = clusters.directions.shape
         # The test on all coordinates is for directions that no stage has shown yet.
         self._limits = distance_limit(rank), distance_limit(size) * (1.3 if rank else 1.0)
@@ -168,8 +162,7 @@ class ClusterCells:
         rows = np.arange(len(points))
         limits = self._limits if self._directions.shape[1] else (self._limits[1], self._limits[1])
         is_near = (along[rows, cells] <= limits[0]) & (far[rows, cells] <= limits[1])
-        is_full = self._largest is not None and self.num_cells(stage) >= self._largest[stage]
-        return np.where(is_near | is_full | (not is_limited), cells + first, -1)
+        return np.where(is_near | (not is_limited), cells + first, -1)
 
     def _new_cell(self, stage: int, point: Floats) -> int:
         self._means[stage] = np.concatenate([self._means[stage], point[None]])

@@ -20,6 +20,8 @@ from gfucb.episodic.distinct_rows import Floats, Integers
 # that does not know the variance.
 SPREAD_BONUS = 1.0
 COUNT_BONUS = 0.2
+# Within this share of the range of the highest value.
+NEARLY_BEST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +81,10 @@ class StageValues:
         pair_novelty = np.zeros_like(n)
         pair_novelty[:, state_pairs] = own_novelty[:, :, None] + 1e-9
         leads_to_novelty = sums.next_values(following.novelty) / m
-        is_good = means > (low + high) / 2
-        preference = np.where(seen, is_good + leads_to_novelty, pair_novelty) - 1e-6 * n
+        # Of actions that may all be the best possible one, an action known to be so comes first,
+        # then those that lead to states with fewer visits than this one, then untried ones.
+        is_best = means >= high - NEARLY_BEST * (high - low)
+        preference = np.where(seen, is_best + leads_to_novelty, pair_novelty) - 1e-6 * n
         return cls(
             upper,
             means,
