@@ -10,9 +10,9 @@ decides (the joint choice) and gets a reward. A round or a fit ends when the las
 Efficiency of weak scaling is the time of one shard divided by that of S shards; of strong scaling,
 the same divided by S.
 
-Exchanges are counted, and small and large ones are timed by themselves: `shard_plan.py` predicts
-larger numbers of shards from these. It needs torch, numpy, scipy and safetensors only. The file is
-written after each number of shards.
+Exchanges are counted. Small and large ones, and a fixed piece of work that all shards do at once
+and that shows how much they slow each other down, are timed by themselves: `shard_plan.py` predicts
+from these. It needs torch, numpy, scipy and safetensors only. The file is written after each case.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ import torch
 from torch import Tensor
 
 from gfucb import GFUCB
+from gfucb.core.features import features_of
+from gfucb.core.linalg import ridge_cholesky
 from gfucb.core.shards import Shards
 from gfucb.distributed import ProcessShards, Shard, connected
 from gfucb.estimation.variable_projection import VariableProjection
@@ -44,7 +46,7 @@ from gfucb.models.network_classes import DefaultNetworkClass
 
 COLUMNS, ACTIONS, SAMPLES, TRUE_FEATURES = 16, 10, 20, 4
 WEAK_TASKS, STRONG_TASKS, BATCH = 1000, 4000, 1024
-GOAL = 0.7
+GOAL, WORK_TASKS = 0.7, 200
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class Times:
     round_exchanges: list[dict[str, float]] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     sums: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)
     gradient_bytes: int = 0
     memory: int = 0
 
@@ -188,8 +191,17 @@ def _measured(case: Case, processes: ProcessShards) -> Times:
     for values, found in ((torch.zeros(1), times.latencies), (weights, times.sums)):
         for _ in range(20):
             found.append(_seconds(processes, functools.partial(processes.sum, values)))
+    work = functools.partial(_work, agent, problem)
+    times.work = [_seconds(processes, work) for _ in range(5)]
     times.memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return times
+
+
+def _work(agent: GFUCB, problem: Problem) -> None:
+    """A pass of the network, and systems of linear equations: what decisions consist of."""
+    center, _, statistics = agent.network_learner.fit_state(torch.zeros(1, COLUMNS))
+    features_of(center.representation, problem.inputs(4 * BATCH))
+    ridge_cholesky(statistics.taken(torch.arange(WORK_TASKS)).grams, 1.0)
 
 
 def _play(shard: Shard, problem: Problem, candidates: Tensor, tasks: Tensor) -> None:
@@ -229,7 +241,7 @@ def run_case(case: Case) -> dict[str, Any]:
 def _together(shards: list[dict[str, Any]]) -> dict[str, Any]:
     """Medians over repetitions of the slowest shard's times, and the exchanges of the first."""
     row: dict[str, Any] = {}
-    for name in ("fits", "rounds", "latencies", "sums"):
+    for name in ("fits", "rounds", "latencies", "sums", "work"):
         slowest = [max(values) for values in zip(*(own[name] for own in shards), strict=True)]
         row[f"{name}_seconds"] = statistics.median(slowest)
     for name in ("fit_exchanges", "round_exchanges"):

@@ -1,13 +1,12 @@
 """The batches of a fit whose tasks are in several shards: the same for any number of shards.
 
 A draw is a hash of the seed of the fit, the step and the number of the task, so each shard draws
-for its own tasks. The tasks of a step are those with the smallest draws. Only the draws that may be
-among these are exchanged, for all steps at once.
+for its own tasks. The tasks of a step are those with the smallest draws in each class of tasks. The
+classes are so chosen that all shards have as much to do.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,9 +19,10 @@ from gfucb.core.shards import global_tasks, largest, totals
 from gfucb.models import MultitaskDataset
 from gfucb.models.nn.seeded_layers import seeded_layers
 
-# Exchanged are so many draws more than the tasks of a step, in standard deviations, and this many.
-MARGIN, FEWEST_MORE = 8.0, 16
 LARGEST_DRAW = 2**63 - 1
+# A class has about this many tasks or more, and there are at most this many classes. A step takes
+# random tasks of each class; with few tasks in each, the same tasks would often come together.
+TASKS_OF_CLASS, MOST_CLASSES = 16, 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ def draw_by_task(
     order, starts = _shuffled(data, counts, seeds[1])
     window_seeds, slots = hashed_words(seeds[2], steps), torch.arange(num_slots)
     samples, present, row_seeds, sizes = [], [], [], []
-    for step, (tasks, all_counts) in enumerate(chosen):
-        sizes.append(int(all_counts.clamp_max(num_slots).sum()))
+    for step, (tasks, counted) in enumerate(chosen):
+        sizes.append(counted.clamp_max(num_slots).sum())
         numbers = global_tasks(data.shards, tasks)
         in_task = counts[tasks].unsqueeze(-1)
         draws = (_hash(window_seeds[step], numbers).double() / 2**63).unsqueeze(-1)
@@ -90,43 +90,81 @@ def draw_by_task(
         present.append(slots < in_task)
         rows = (numbers.unsqueeze(-1) * num_slots + slots).flatten()
         row_seeds.append(mixed(layer_seeds[step].unsqueeze(-1) + rows * GOLDEN))
-    return TaskPlan(tuple(samples), tuple(present), tuple(row_seeds), tuple(sizes))
+    own_sizes = torch.stack(sizes) if sizes else torch.zeros(0, dtype=torch.int64)
+    all_sizes = tuple(data.shards.sum(own_sizes).tolist())
+    return TaskPlan(tuple(samples), tuple(present), tuple(row_seeds), all_sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Quotas:
+    """How many tasks a step takes of each class of tasks, by systematic sampling.
+
+    The class of a task is its number modulo the number of classes, a power of 2. In the order of
+    reversed bits the tasks of one of 2, 4, 8 .. shards follow each other, so a step takes as many
+    tasks of each shard, up to one, if all have as many tasks with samples. Every task is taken with
+    the same probability.
+
+    Attributes:
+        sizes: the number of tasks with samples of each class, in all shards, [class].
+        num_tasks: of a step.
+    """
+
+    sizes: Tensor
+    num_tasks: int
+
+    def of_step(self, offset: float) -> Tensor:
+        """The numbers of tasks [class] for a random offset from 0 to 1."""
+        bits = (len(self.sizes) - 1).bit_length()
+        order = torch.tensor(
+            sorted(range(len(self.sizes)), key=lambda number: f"{number:0{bits}b}"[::-1])
+        )
+        ends = self.sizes[order].double().cumsum(0) * (self.num_tasks / float(self.sizes.sum()))
+        ends[-1] = self.num_tasks  # not less by rounding
+        whole = (ends + offset).floor().long()
+        taken = whole.diff(prepend=whole.new_zeros(1))
+        return torch.empty_like(taken).index_copy(0, order, taken)
 
 
 def _chosen_tasks(
     data: MultitaskDataset, counts: Tensor, step_seeds: Tensor, num_tasks: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """For each step the own tasks of the batch, and the sample counts of all its tasks."""
+    """For each step the own tasks of the batch, and sample counts: those of all tasks, once.
+
+    With 2, 4, 8 .. shards a class of tasks is in one shard, which knows its own tasks only.
+    Otherwise, or if tasks are few, all shards know all tasks.
+    """
     shards = data.shards
     with_data = counts.nonzero().squeeze(1)
-    num_with_data = int(totals(shards, len(with_data))[0])
-    num_tasks = min(num_tasks, num_with_data)
-    more = MARGIN * math.sqrt(num_tasks) + FEWEST_MORE
-    for limit in (int(min(1.0, (num_tasks + more) / num_with_data) * LARGEST_DRAW), LARGEST_DRAW):
-        rows = shards.gather(_draws_below(limit, with_data, counts, step_seeds, data))
-        found = torch.bincount(rows[:, 0], minlength=len(step_seeds))
-        if bool((found >= num_tasks).all()):
-            break
-    rows = rows[torch.from_numpy(np.lexsort((rows[:, 1].numpy(), rows[:, 0].numpy())))]
+    numbers, sizes = global_tasks(shards, with_data), counts[with_data]
+    num_classes = _num_classes(int(totals(shards, len(with_data))[0]))
+    all_sizes = shards.sum(torch.bincount(numbers % num_classes, minlength=num_classes))
+    quotas = _Quotas(all_sizes, min(num_tasks, int(all_sizes.sum())))
+    if num_classes % shards.count:
+        numbers, sizes = shards.gather(torch.stack([numbers, sizes], dim=1)).unbind(1)
+    classes = numbers % num_classes
     chosen = []
-    for own in rows.split(found.tolist()):
-        _, _, numbers, all_counts = own[:num_tasks].unbind(1)
-        is_own = numbers % shards.count == shards.index
-        chosen.append((numbers[is_own] // shards.count, all_counts))
+    for seed in step_seeds:
+        taken = quotas.of_step(float(_hash(seed, seed.new_zeros(1))) / 2**63)
+        rows = _smallest_of_classes(_hash(seed, numbers + 1), classes, taken)
+        own = rows[numbers[rows] % shards.count == shards.index]
+        is_first = shards.index == 0 or num_classes % shards.count == 0  # who counts a task
+        chosen.append((numbers[own] // shards.count, sizes[rows if is_first else rows[:0]]))
     return chosen
 
 
-def _draws_below(
-    limit: int, tasks: Tensor, counts: Tensor, step_seeds: Tensor, data: MultitaskDataset
-) -> Tensor:
-    """Step, draw, number and sample count of each task whose draw is below a limit: [n, 4]."""
-    numbers, rows = global_tasks(data.shards, tasks), []
-    for step, seed in enumerate(step_seeds):
-        draws = _hash(seed, numbers)
-        few = (draws <= limit).nonzero().squeeze(1)
-        steps = torch.full_like(few, step)
-        rows.append(torch.stack([steps, draws[few], numbers[few], counts[tasks[few]]], dim=1))
-    return torch.cat(rows)
+def _num_classes(num_tasks: int) -> int:
+    return min(MOST_CLASSES, 2 ** max(0, (num_tasks // TASKS_OF_CLASS).bit_length() - 1))
+
+
+def _smallest_of_classes(draws: Tensor, classes: Tensor, taken: Tensor) -> Tensor:
+    """Indices of the smallest draws [n] of each class, as many as are taken of it, [class]."""
+    rows = (taken[classes] > 0).nonzero().squeeze(1)
+    order = np.lexsort((draws[rows].numpy(), classes[rows].numpy()))
+    rows = rows[torch.from_numpy(order)]
+    of_rows = classes[rows]
+    lengths = torch.bincount(of_rows, minlength=len(taken))
+    ranks = torch.arange(len(rows)) - (lengths.cumsum(0) - lengths)[of_rows]
+    return rows[ranks < taken[of_rows]]
 
 
 def _shuffled(data: MultitaskDataset, counts: Tensor, seed: Tensor) -> tuple[Tensor, Tensor]:
