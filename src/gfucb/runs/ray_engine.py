@@ -253,7 +253,9 @@ class _Sweep:
         except DEATHS as error:
             return self._resubmit(stream, error)
         except (RayError, GFUCBError, StopIteration) as error:
-            outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+            # The text of Ray is a traceback, whose last line is the error.
+            lines = str(error).strip().splitlines() or [""]
+            outcome = Outcome("failed", f"{type(error).__name__}: {lines[-1]}")
         else:
             if isinstance(message, Failed):
                 outcome = Outcome("failed", message.error)

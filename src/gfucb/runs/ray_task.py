@@ -19,12 +19,12 @@ import scipy.linalg  # noqa: F401  (loads its BLAS, so that `threadpool_limits` 
 from threadpoolctl import threadpool_limits
 
 from gfucb.core.data_directories import copied_directory
-from gfucb.core.errors import GFUCBError, InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.runs.jobs import Job
 from gfucb.runs.plugins import PluginSource, load_plugin_sources
 from gfucb.runs.pool import one_thread
 from gfucb.runs.provenance import current_provenance
-from gfucb.runs.remote_runs import Failed, Message, messages
+from gfucb.runs.remote_runs import Failed, Message, described, messages
 
 # Larger data directories are not sent.
 LARGEST_DATA = 500 * 2**20
@@ -91,15 +91,15 @@ def compute(
         saved: the content of the file of a checkpoint.
     """
     with threadpool_limits(limits=1), one_thread(), _local_copy(context):
-        provenance = current_provenance(context.device)
         try:
+            provenance = current_provenance(context.device)
             require_same_code(context, provenance)
             load_plugin_sources(context.plugins)
-        except GFUCBError as error:
-            yield Failed(f"{type(error).__name__}: {error}")
+            job = ray.get(reference[0])
+        except Exception as error:  # for example, the machine lacks a module of the job
+            yield Failed(described(error))
             return
         origin = {"engine": f"ray {ray.__version__}", "node": platform.node()}
-        job = ray.get(reference[0])
         yield from messages(job, saved, provenance | origin, context.report_seconds)
 
 

@@ -75,7 +75,7 @@ def messages(
             work.load_state(checkpoint.state)
         yield from _computed(work, checkpoint or RunCheckpoint(), every)
     except Exception as error:
-        yield Failed(_described(error))
+        yield Failed(described(error))
 
 
 def _computed(work: Work, saved: RunCheckpoint, every: float) -> Iterator[Message]:
@@ -99,7 +99,7 @@ def _computed(work: Work, saved: RunCheckpoint, every: float) -> Iterator[Messag
     yield Finished(time.process_time() - cpu_start)
 
 
-def _described(error: Exception) -> str:
+def described(error: Exception) -> str:
     """The error in one line; where it was not raised on purpose, with the line of code."""
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, GFUCBError):
