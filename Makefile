@@ -9,7 +9,7 @@ SOURCES := src tests benchmarks examples scripts
 .PHONY: help demo docs test test-fast check format clean
 
 help:
-	@echo "make demo       install, then GFUCB against its baselines on handwritten digits (about 4 minutes)"
+	@echo "make demo       install, then GFUCB against its baselines on handwritten digits (about 90 seconds)"
 	@echo "make docs       install, then build the documentation site, build/site/html/index.html (about 20 seconds)"
 	@echo "make test       install, then all checks and all tests (under 5 minutes on 2 cores)"
 	@echo "make test-fast  install, then the tests that are not marked slow (under 1 minute)"
