@@ -1,6 +1,10 @@
+import re
+
 import pytest
+from rich.console import Console
 
 from gfucb.cli.main import main
+from gfucb.cli.terminal import ComparisonProgress
 from gfucb.runs import load_rows
 
 SMALL = ["--environment.num-tasks", "2", "--environment.num-actions", "3", "--num-rounds", "4"]
@@ -84,12 +88,33 @@ def test_compare_prints_the_table_draws_the_figure_and_report_makes_the_page(tmp
     printed = capsys.readouterr().out
     for word in ("GFUCB", "uniform", "versus GFUCB", "seconds", "regret"):
         assert word in printed
+    assert re.search(r"gfucb, seed 0: regret \S+ \(48% done, about \d+ (s|min) left\)", printed)
+    assert "(100% done)" in printed
     for name in ("regret.png", "regret.svg", "summary.csv"):
         assert (tmp_path / "runs" / name).stat().st_size > 100
     main(["report", out])
     assert (tmp_path / "runs" / "report.html").exists()
     main(["compare", "--preset", "demo", "--out", out, *agents, *SMALL, *QUICK])
     assert "GFUCB" in capsys.readouterr().out
+
+
+def test_the_time_left_is_estimated_from_the_work_of_this_call():
+    now = [100.0]
+    shown: list[tuple[float, str]] = []
+    progress = ComparisonProgress(
+        Console(), lambda share, left: shown.append((share, left)), clock=lambda: now[0]
+    )
+    progress.advance(0.5)  # done by an earlier call
+    for seconds, share in ((10, 0.6), (400, 0.61), (30_000, 0.62), (30_100, 1.0)):
+        now[0] = 100.0 + seconds
+        progress.advance(share)
+    assert shown == [
+        (0.5, ""),
+        (0.6, "about 40 s left"),
+        (0.61, "about 24 min left"),
+        (0.62, "about 26.4 h left"),
+        (1.0, ""),
+    ]
 
 
 def test_a_path_that_cannot_be_a_directory_is_named(tmp_path, capsys):

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.runs import (
@@ -19,8 +20,9 @@ from gfucb.runs import (
     run_comparison,
     summarise,
 )
+from gfucb.runs.figure_style import text_colour
 from gfucb.runs.plots import action_sets_figure, late_regret, paired_results, regret_curves, svg
-from gfucb.runs.report import report_page, write_report
+from gfucb.runs.report import lead, report_page, write_report
 from gfucb.runs.summary import half_width
 
 # The comparison that most of these tests use takes some seconds.
@@ -133,6 +135,43 @@ def test_one_seed_can_be_drawn_without_a_band(runs):
     assert len(axes.lines) == 4 and len(axes.collections) == 0
 
 
+def test_figures_state_the_seeds_and_have_labels_that_can_be_read(runs):
+    rows = load_rows(runs)
+    for figure in (regret_curves(rows), late_regret(rows)):
+        assert figure.axes[0].get_title(loc="left") == "mean of 3 seeds, 95% band"
+    for text in regret_curves(rows).axes[0].texts:
+        assert text.get_color() == text_colour(text.get_color())
+
+
+def test_text_colours_are_dark_enough_and_keep_their_hue():
+    assert text_colour("#222222") == "#222222"
+    for colour in ("#aaaaaa", "#f2b701", "#56b4e9"):
+        red, green, blue = to_rgb(text_colour(colour))
+        rgb = np.array([red, green, blue])
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        luminance = float(np.dot((0.2126, 0.7152, 0.0722), linear))
+        assert 4.5 <= 1.05 / (luminance + 0.05) < 5.5
+        assert np.argmax(to_rgb(colour)) == np.argmax((red, green, blue))
+
+
+def test_any_two_agents_of_a_figure_can_be_told_apart():
+    names = ["gfucb", *(f"own agent {i}" for i in range(20))]
+    rows = pd.DataFrame(
+        [
+            {"agent": name, "seed": 0, "round": t, "regret": 1.0, "cumulative_regret": t + i}
+            for i, name in enumerate(names)
+            for t in (1, 2, 3)
+        ]
+    )
+    lines = regret_curves(rows).axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == len(names)
+
+
+def test_agents_without_gfucb_are_described_too():
+    table = pd.DataFrame({"agent": ["mine", "linucb"], "regret": [1.0, 2.0], "seeds": [3, 3]})
+    assert lead(table, 10).endswith("mine has the best regret: 1.0 per task (mean of 3 seeds).")
+
+
 def test_the_same_rows_give_the_same_figure(runs):
     rows = load_rows(runs)
     assert svg(regret_curves(rows)) == svg(regret_curves(rows))
@@ -165,7 +204,9 @@ def test_the_report_is_one_page_that_loads_nothing(runs):
     parser.feed(page)
     assert parser.open == []
     assert all(link.startswith(("#", "data:")) for link in parser.loads)
-    assert page.count("<svg") == 4 and "<script" not in page
+    # Each of four figures for a page and for a phone, with a description.
+    assert page.count("<svg") == page.count('role="img" aria-label="') == 8
+    assert "<script" not in page and "the mean over 3 seeds with its 95% band" in page
     for name in ("GFUCB", "multitask greedy", "LinUCB per task", "uniform"):
         assert name in page
 
@@ -175,12 +216,13 @@ def test_the_report_shows_the_numbers_of_the_table(runs):
     for line in table.to_dict("records"):
         shown = f"{line['regret']:.2f} ± {line['regret_half_width']:.2f}"
         assert shown in page
+    for heading in ("difference to GFUCB", "regret per decision, last quarter", "CPU seconds"):
+        assert heading in page
+    assert "(mean of 3 seeds)" in page
     assert re.search(r"commit <code>[0-9a-f]{12}|commit <code>unknown", page)
 
 
 def test_the_report_marks_differences_that_are_not_significant():
-    from gfucb.runs.report import lead
-
     table = pd.DataFrame(
         {
             "agent": ["gfucb", "linucb", "multitask-greedy"],

@@ -134,6 +134,6 @@ def test_commands_print_and_draw_the_mean_reward(tmp_path, capsys):
     assert "Mean reward per task and round after 6 rounds" in " ".join(printed.split())
     assert (out / "reward.svg").exists() and not (out / "regret.png").exists()
     page = report_page(out)
-    assert page.count("<svg") == 2 and "Mean reward: of a task and round" in page
+    assert page.count("<svg") == 4 and "Mean reward: of a task and round" in page
     shown = summarise(out).set_index("agent").loc["explorer"]
     assert f"{shown['reward']:.2f} ± {shown['reward_half_width']:.2f}" in page

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.sinks import row_sinks
-from gfucb.cli.terminal import progress, summary_table
+from gfucb.cli.terminal import comparison_progress, progress, summary_table
 from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, run_comparison
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
@@ -112,14 +112,12 @@ class CompareCommand:
         agents = tuple(with_settings(name, self.agent) for name in self.agents)
         comparison = Comparison(self.environment, agents, self.seeds, self.num_rounds)
         num_runs, sinks = len(self.agents) * len(self.seeds), row_sinks(self.sinks)
-        with progress(console, f"{num_runs} runs", num_runs * self.num_rounds) as advance:
+        with comparison_progress(console, num_runs) as shown:
             listener = Listener(
-                lambda config, metric, value: console.print(
-                    f"{config.agent.name}, seed {config.seed}: {metric.label} {value:.2f}",
-                    highlight=False,
+                lambda config, metric, value: shown.run_ended(
+                    f"{config.agent.name}, seed {config.seed}: {metric.label} {value:.2f}"
                 ),
-                # In a log, the line above is progress enough.
-                advance if console.is_terminal else lambda rounds: None,
+                shown.advance,
                 problem_printer(console),
             )
             run_comparison(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -43,6 +44,70 @@ def progress(
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         bar = progress.add_task(name, total=total)
         yield lambda done: progress.update(bar, completed=done)
+
+
+class ComparisonProgress:
+    """Where a comparison stands: a bar on a terminal, a line for each run in a log.
+
+    Args:
+        console: where to print.
+        show: called with the share of the work that is done and the time left in words.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        show: Callable[[float, str], None] = lambda share, left: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console, self._show, self._clock = console, show, clock
+        self._share = 0.0
+        self._start: tuple[float, float] | None = None  # time and share at the first call
+
+    def advance(self, share: float) -> None:
+        """The share of the work that is done, from 0 to 1."""
+        self._share = share
+        self._start = self._start or (self._clock(), share)
+        self._show(share, self.time_left())
+
+    def time_left(self) -> str:
+        """An estimate in words, from what was done since the first call; empty if nothing was."""
+        if self._start is None or self._share <= self._start[1] or self._share >= 1:
+            return ""
+        began, share = self._start
+        seconds = (self._clock() - began) * (1 - self._share) / (self._share - share)
+        if seconds < 90:
+            return f"about {max(5, 5 * round(seconds / 5))} s left"
+        if seconds < 5400:
+            return f"about {round(seconds / 60)} min left"
+        return f"about {seconds / 3600:.1f} h left"
+
+    def run_ended(self, text: str) -> None:
+        """Print the result of a run, in a log with the share of the work and the time left."""
+        if not self._console.is_terminal:
+            left = self.time_left()
+            text += f" ({self._share:.0%} done{', ' if left else ''}{left})"
+        self._console.print(text, highlight=False)
+
+
+@contextmanager
+def comparison_progress(console: Console, num_runs: int) -> Iterator[ComparisonProgress]:
+    """Shows where a comparison of `num_runs` runs stands."""
+    if not console.is_terminal:
+        yield ComparisonProgress(console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f}%"),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task(f"{num_runs} runs", total=1.0, left="")
+        yield ComparisonProgress(
+            console, lambda share, left: bars.update(bar, completed=share, left=left)
+        )
 
 
 def bounds_table_view(lines: Sequence[Bound]) -> Table:
@@ -129,7 +194,9 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
     )
     lines = presentable(table)
     for name in lines[0]:
-        shown.add_column(name, justify="left" if name == "agent" else "right", no_wrap=True)
+        # Where there is no room, labels are wrapped; numbers never are.
+        is_label = name == "agent"
+        shown.add_column(name, justify="left" if is_label else "right", no_wrap=not is_label)
     for line in lines:
         cells = [agent_label(line["agent"]), *list(line.values())[1:]]
         shown.add_row(*cells, style="bold" if line["agent"] in REFERENCES else None)

@@ -47,8 +47,9 @@ class Listener:
 
     run_ended: Callable[[RunConfig, Metric, float], None] = lambda config, metric, value: None
     """Called with the run and its result, see `final_result`."""
-    rounds_written: Callable[[int], None] = lambda rounds: None
-    """Called a few times a second with the number of rounds on disk, of all runs together."""
+    share_done: Callable[[float], None] = lambda share: None
+    """Called a few times a second, and before `run_ended`, with the share of the work that is done,
+    from 0 to 1: rounds on disk, weighted by the relative cost of their agents."""
     problem: Callable[[Job, str], None] = lambda job, text: None
     """Called when a run fails, or is repeated because its worker has died."""
 
@@ -73,12 +74,22 @@ def run_comparison(
     configs = comparison.runs()
     jobs = [run_job_of(config, name, data_dir) for name, config in configs.items()]
     jobs = [with_sinks(job, sinks) for job in jobs]
-    progress = Progress(
-        lambda job: listener.run_ended(configs[job.name], *final_result(out / job.name)),
-        lambda: listener.rounds_written(sum(_rounds_on_disk(out / name) for name in configs)),
-        listener.problem,
-    )
+
+    def say_share() -> None:
+        listener.share_done(_share_done(jobs, out, comparison.num_rounds))
+
+    def say_end(job: Job) -> None:
+        say_share()
+        listener.run_ended(configs[job.name], *final_result(out / job.name))
+
+    say_share()
+    progress = Progress(say_end, say_share, listener.problem)
     run_all(jobs, out, processes=processes, engine=engine, progress=progress)
+
+
+def _share_done(jobs: Sequence[Job], out: Path, num_rounds: int) -> float:
+    total = num_rounds * sum(job.relative_cost for job in jobs)
+    return sum(job.relative_cost * _rounds_on_disk(out / job.name) for job in jobs) / total
 
 
 def _rounds_on_disk(directory: Path) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,13 @@ from numpy.typing import NDArray
 
 from gfucb.core.files import atomic_write
 from gfucb.core.records import BanditRound
+from gfucb.runs.figure_style import (
+    STYLE,
+    WIDE,
+    line_styles,
+    seeds_in_words,
+    text_colour,
+)
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.registry import AGENTS, agent_colours, agent_label
 from gfucb.runs.summary import REFERENCES, half_width, reference_among
@@ -23,43 +29,30 @@ from gfucb.runs.summary import REFERENCES, half_width, reference_among
 FLOOR = 1e-4
 # Agents whose regret is so large that axes do not include it.
 UNIFORM = ("uniform", "uniform-mdp")
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#999999",
-    "axes.labelcolor": "#333333",
-    "xtick.color": "#666666",
-    "ytick.color": "#666666",
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.8,
-    "svg.fonttype": "none",
-    # Without a fixed salt the identifiers in an SVG change from one drawing to the next.
-    "svg.hashsalt": "gfucb",
-}
 
 
-def comparison_curves(rows: pd.DataFrame) -> Figure:
-    """Regret against rounds, or the reward where no regret is known."""
-    return regret_curves(rows) if metric_of(rows.columns).is_cost else reward_curves(rows)
+def comparison_curves(rows: pd.DataFrame, *, width: float = WIDE) -> Figure:
+    """Regret against rounds, or the reward where no regret is known; `width` in inches."""
+    draw = regret_curves if metric_of(rows.columns).is_cost else reward_curves
+    return draw(rows, width=width)
 
 
-def regret_curves(rows: pd.DataFrame) -> Figure:
+def regret_curves(rows: pd.DataFrame, *, width: float = WIDE) -> Figure:
     """Cumulative regret per task against rounds: mean and 95% band over seeds.
 
     The curve of uniform actions may leave the figure at the top, so that the curves of agents
     that learn do not overlap.
     """
     with rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 4.4), layout="constrained")
+        figure = Figure(figsize=(width, 4.4), layout="constrained")
         axes = figure.add_subplot()
         ends: dict[str, float] = {}
         colours = agent_colours(rows["agent"].unique())
+        styles = line_styles(colours)
         for agent, own in rows.groupby("agent", sort=False):
             table = own.pivot(index="round", columns="seed", values="cumulative_regret")
-            ends[str(agent)] = _curve(axes, table, str(agent), colours[str(agent)])
+            name = str(agent)
+            ends[name] = _curve(axes, table, name, colours[name], styles[name])
         learned = [end for agent, end in ends.items() if agent not in UNIFORM]
         top = 1.12 * max(learned or ends.values())
         num_rounds = int(rows["round"].max())
@@ -70,14 +63,15 @@ def regret_curves(rows: pd.DataFrame) -> Figure:
             ylabel="cumulative regret per task",
         )
         axes.locator_params(axis="x", integer=True)
+        _say_seeds(axes, rows)
         _label_ends(axes, ends, colours, top)
         return figure
 
 
-def reward_curves(rows: pd.DataFrame) -> Figure:
+def reward_curves(rows: pd.DataFrame, *, width: float = WIDE) -> Figure:
     """Reward per task against rounds, averaged over a window: mean and 95% band over seeds."""
     with rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 4.4), layout="constrained")
+        figure = Figure(figsize=(width, 4.4), layout="constrained")
         axes = figure.add_subplot()
         ends, window = _windowed_curves(axes, rows, "reward")
         axes.set(xlabel="round", ylabel=f"reward per task\n(mean of {window} rounds)")
@@ -87,13 +81,13 @@ def reward_curves(rows: pd.DataFrame) -> Figure:
         return figure
 
 
-def late_regret(rows: pd.DataFrame) -> Figure:
+def late_regret(rows: pd.DataFrame, *, width: float = WIDE) -> Figure:
     """Regret per decision against rounds, averaged over a window, on a logarithmic axis.
 
     Values below 0.0001, including zero, are drawn at 0.0001.
     """
     with rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 3.8), layout="constrained")
+        figure = Figure(figsize=(width, 3.8), layout="constrained")
         axes = figure.add_subplot()
         ends, window = _windowed_curves(axes, rows, "regret", floor=FLOOR)
         axes.set(
@@ -116,16 +110,21 @@ def _windowed_curves(
     window = max(1, num_rounds // 10)
     ends: dict[str, float] = {}
     colours = agent_colours(rows["agent"].unique())
+    styles = line_styles(colours)
     for agent, own in rows.groupby("agent", sort=False):
         table = own.pivot(index="round", columns="seed", values=column)
         smooth = table.rolling(window, min_periods=window).mean().dropna().clip(lower=floor)
-        ends[str(agent)] = _curve(axes, smooth, str(agent), colours[str(agent)], floor)
+        name = str(agent)
+        ends[name] = _curve(axes, smooth, name, colours[name], styles[name], floor)
+    _say_seeds(axes, rows)
     # One round more than the window, so that a single point has an axis.
     axes.set_xlim(window, max(num_rounds, window + 1))
     return ends, window
 
 
-def paired_results(rows: pd.DataFrame, reference: str | None = None) -> Figure:
+def paired_results(
+    rows: pd.DataFrame, reference: str | None = None, *, width: float = WIDE
+) -> Figure:
     """Final regret, or mean reward, of every seed, and its mean with a 95% interval.
 
     The dotted line is the mean of `reference`, by default GFUCB. Where uniform actions are far
@@ -137,7 +136,7 @@ def paired_results(rows: pd.DataFrame, reference: str | None = None) -> Figure:
     reference = reference or reference_among(final.index)
     colours = agent_colours(str(agent) for agent in final.index)
     with rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 0.9 + 0.42 * len(final)), layout="constrained")
+        figure = Figure(figsize=(width, 0.9 + 0.42 * len(final)), layout="constrained")
         axes = figure.add_subplot()
         for row, (agent, regrets) in enumerate(final.iterrows()):
             _seeds_and_mean(axes, row, regrets.dropna().to_numpy(), colours[str(agent)])
@@ -160,7 +159,7 @@ def _limit_regrets(axes: Axes, final: pd.DataFrame, colours: dict[str, str]) -> 
     for row, agent in enumerate(final.index):
         mean = float(np.nanmean(final.loc[agent]))
         if right and agent in UNIFORM and mean > right:
-            colour = colours[str(agent)]
+            colour = text_colour(colours[str(agent)])
             axes.text(right, row, f"{mean:.1f} →", ha="right", va="center", color=colour)
     axes.set_xlim(0, right)
 
@@ -173,12 +172,12 @@ def _seeds_and_mean(axes: Axes, row: int, values: NDArray[np.float64], colour: s
     )
 
 
-def action_sets_figure(round_: BanditRound, num_tasks: int = 3) -> Figure:
+def action_sets_figure(round_: BanditRound, num_tasks: int = 3, *, width: float = WIDE) -> Figure:
     """The images that the first tasks can choose from in a round, with their mean rewards."""
     images, means = round_.candidates[:num_tasks], round_.mean_rewards[:num_tasks]
     rows, columns = means.shape
     with rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 0.98 * rows), layout="constrained")
+        figure = Figure(figsize=(width, 0.129 * width * rows), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False)
         for task in range(rows):
             best = int(means[task].argmax())
@@ -231,8 +230,19 @@ def svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
+def _say_seeds(axes: Axes, rows: pd.DataFrame) -> None:
+    """State above the axes what the curves are."""
+    words = seeds_in_words(rows["seed"].nunique())
+    axes.set_title(words, loc="left", fontsize=9, color="#666666")
+
+
 def _curve(
-    axes: Axes, table: pd.DataFrame, agent: str, colour: str, floor: float | None = 0.0
+    axes: Axes,
+    table: pd.DataFrame,
+    agent: str,
+    colour: str,
+    style: str,
+    floor: float | None = 0.0,
 ) -> float:
     """Draw mean and band of a table [round, seed]; return the last mean.
 
@@ -242,7 +252,7 @@ def _curve(
     spread = np.array([half_width(values) for values in table.to_numpy()])
     rounds = table.index.to_numpy()
     strong = agent in REFERENCES
-    axes.plot(rounds, mean, color=colour, lw=2.6 if strong else 1.7, zorder=3 + strong)
+    axes.plot(rounds, mean, style, color=colour, lw=2.6 if strong else 1.7, zorder=3 + strong)
     if np.isfinite(spread).all():
         low = mean - spread if floor is None else np.maximum(mean - spread, mean * 0.1)
         axes.fill_between(rounds, low, mean + spread, color=colour, alpha=0.14, lw=0)
@@ -269,7 +279,7 @@ def _label_ends(
             agent_label(agent) + (" ↑" if ends[agent] > high else ""),
             (1.012, height),
             xycoords="axes fraction",
-            color=colours[agent],
+            color=text_colour(colours[agent]),
             va="center",
             fontsize=9.5,
             fontweight="bold" if agent in REFERENCES else "normal",

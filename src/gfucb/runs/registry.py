@@ -93,7 +93,8 @@ class AgentEntry:
         label: its name in figures and tables.
         description: one sentence for `gfucb presets` and the report.
         colour: its colour in figures; None for one that no other agent of the figure has.
-        relative_cost: run time relative to other agents, roughly. Long runs start first.
+        relative_cost: run time relative to LinUCB, roughly. Long runs start first, and the time
+            left is estimated with it.
         uses_true_features: whether the candidates it receives are the true features of the
             environment instead of the inputs. True for oracles only.
     """

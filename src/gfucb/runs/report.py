@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +17,10 @@ from matplotlib.figure import Figure
 from gfucb.core.errors import GFUCBError
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.runs.build_run import make_environment
-from gfucb.runs.metrics import metric_of
+from gfucb.runs.figure_style import NARROW, WIDE
+from gfucb.runs.metrics import Metric, metric_of
 from gfucb.runs.plots import (
+    UNIFORM,
     action_sets_figure,
     comparison_curves,
     late_regret,
@@ -28,16 +32,8 @@ from gfucb.runs.store import read_config, read_provenance
 from gfucb.runs.summary import find_runs, load_rows, presentable, reference_among, summarise
 from gfucb.runs.text_files import write_text
 
-# The page has a card for each of these, and a sentence that compares GFUCB with each rival.
-CARDS = ("gfucb", "gfucb-mdp", "multitask-greedy", "linucb", "oracle-ucb", "uniform")
-RIVALS = (
-    "multitask-greedy",
-    "linucb",
-    "independent-eps-greedy",
-    "gfucb-mdp-literal",
-    "independent-mdp",
-    "oracle-lsvi-ucb",
-)
+# Sizes of the page: agents that get a card, and agents that the first sentences name.
+MOST_CARDS, MOST_RIVALS = 6, 4
 
 
 def write_report(directory: Path) -> Path:
@@ -68,12 +64,13 @@ def report_page(directory: Path) -> str:
         lead=lead(table, num_rounds),
         cards=_cards(table, reference),
         pictures={
-            "curves": _inline(comparison_curves(rows)),
-            "late": _inline(late_regret(rows)) if metric.is_cost else None,
-            "paired": _inline(paired_results(rows)),
+            "curves": _picture(partial(comparison_curves, rows)),
+            "late": _picture(partial(late_regret, rows)) if metric.is_cost else None,
+            "paired": _picture(partial(paired_results, rows)),
             "problem": _problem(config),
         },
-        columns=list(lines[0]),
+        columns=[_heading(name, metric) for name in lines[0]],
+        num_seeds=rows["seed"].nunique(),
         lines=_lines(lines, reference),
         reference_label=agent_label(reference) if reference else "",
         is_episodic="optimism_violations" in table.columns,
@@ -88,20 +85,35 @@ def report_page(directory: Path) -> str:
 def lead(table: pd.DataFrame, num_rounds: int) -> str:
     """The result in words; differences that are not significant are marked."""
     by_agent = table.set_index("agent")
-    reference = reference_among(by_agent.index)
-    if reference is None:
-        return f"{len(table)} agents on the same seeds, {num_rounds} rounds."
-    own = by_agent.loc[reference]
-    metric = metric_of(table.columns)
+    reference, metric = reference_among(by_agent.index), metric_of(table.columns)
+    own: Any = by_agent.loc[reference] if reference else by_agent.iloc[0]
+    seeds = f" (mean of {own['seeds']:.0f} seeds)" if "seeds" in own.index else ""
     value = f"{own[metric.name]:.1f}" if metric.is_cost else f"{own[metric.name]:.3g}"
-    sentences = [f"After {num_rounds} rounds the {metric.label} of GFUCB is {value} per task."]
+    if reference is None:
+        best = agent_label(str(by_agent.index[0]))
+        return (
+            f"{len(table)} agents on the same seeds, {num_rounds} rounds. {best} has the best "
+            f"{metric.label}: {value} per task{seeds}."
+        )
+    sentences = [
+        f"After {num_rounds} rounds the {metric.label} of {agent_label(reference)} is {value} per "
+        f"task{seeds}."
+    ]
     if "optimism_violations" in own.index:
         sentences.append(
             f"Its optimistic value was below the optimal value in "
             f"{own['optimism_violations']:.1%} of the episodes."
         )
-    sentences += [_versus(by_agent.loc[name], name) for name in RIVALS if name in by_agent.index]
-    return " ".join(sentences)
+    rivals = [str(name) for name in by_agent.index if _is_rival(str(name), reference)]
+    return " ".join(
+        [*sentences, *(_versus(by_agent.loc[name], name) for name in rivals[:MOST_RIVALS])]
+    )
+
+
+def _is_rival(name: str, reference: str) -> bool:
+    """Whether the first sentences may compare with an agent: it learns, and is no oracle."""
+    is_oracle = name in AGENTS and AGENTS[name].uses_true_features
+    return name not in (reference, *UNIFORM) and not is_oracle
 
 
 def _versus(line: Any, rival: str) -> str:
@@ -129,13 +141,30 @@ def _environment_label(name: str) -> str:
 
 
 def _cards(table: pd.DataFrame, reference: str | None) -> list[dict[str, Any]]:
+    """A number for each of the best agents, the last one and the reference."""
     column = "regret_per_decision" if metric_of(table.columns).is_cost else "reward"
     values = table.set_index("agent")[column]
+    names = [str(name) for name in values.index]
+    if len(names) > MOST_CARDS:
+        names = [*names[: MOST_CARDS - 1], names[-1]]
+        if reference and reference not in names:
+            names[-2] = reference
     return [
         {"label": agent_label(name), "value": values[name], "is_reference": name == reference}
-        for name in CARDS
-        if name in values.index
+        for name in names
     ]
+
+
+def _heading(column: str, metric: Metric) -> str:
+    """The name of a column of the summary in plain words."""
+    whole = {"regret": "regret of a task", "mean reward": "mean reward"}
+    rest = {
+        "per decision": "regret per decision",
+        "late": f"{metric.per_round}, last quarter",
+        "seconds": "CPU seconds of a run",
+        "< V*": "episodes below optimal value",
+    }
+    return (whole | rest).get(column, column.replace("versus ", "difference to "))
 
 
 def _lines(lines: list[dict[str, str]], reference: str | None) -> list[dict[str, Any]]:
@@ -152,11 +181,13 @@ def _lines(lines: list[dict[str, str]], reference: str | None) -> list[dict[str,
     ]
 
 
-def _inline(figure: Figure) -> Markup:
-    return Markup(svg(figure))
+def _picture(draw: Callable[..., Figure]) -> dict[str, Markup]:
+    """The same figure for a page and for a phone."""
+    widths = {"wide": WIDE, "narrow": NARROW}
+    return {name: Markup(svg(draw(width=width))) for name, width in widths.items()}
 
 
-def _problem(config: dict[str, Any]) -> Markup | None:
+def _problem(config: dict[str, Any]) -> dict[str, Markup] | None:
     """The first round of a bandit whose actions are images, unless it needs data files."""
     entry = ENVIRONMENTS.get(config["environment"]["name"])
     if entry is None or entry.kind != "bandit" or entry.uses_data_dir:
@@ -166,4 +197,4 @@ def _problem(config: dict[str, Any]) -> Markup | None:
     except (GFUCBError, TypeError):  # written by another version: the page has no picture of it
         return None
     first = cast(BanditEnvironment, environment).round(1)
-    return _inline(action_sets_figure(first)) if first.candidates.ndim == 4 else None
+    return _picture(partial(action_sets_figure, first)) if first.candidates.ndim == 4 else None

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator
 from gfucb.paper.drawing import draw_mean_and_band, label_curve_ends, plain_log_ticks
 from gfucb.paper.fig1.analysis import best_epsilon, common_seeds, final_regrets, rows_of
 from gfucb.paper.fig1.sweep import GROUP_SIZES, Curve
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
 # Colour, line style and label.

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from gfucb.paper.bonuses import bonus_statistics
 from gfucb.paper.fig2a.sweep import CALIBRATED, CERTIFIED, PRINTED, STABLE
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 
 # Title and colour.
 METHODS = {

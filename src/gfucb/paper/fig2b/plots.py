@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from gfucb.paper.drawing import label_curve_ends, plain_log_ticks
 from gfucb.paper.fig2b.analysis import LABELS, bonus_curve
 from gfucb.paper.fig2b.sweep import FINE_TUNING, FIXED, OUR_SELECTORS, PRINTED
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 
 COLOURS = {FINE_TUNING: "#cc79a7", "last layer": "#d55e00", "linearised": "#0072b2"}
 ERROR_COLOUR = "#777777"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gfucb.environments.image_bandit import NUM_CLASSES
 from gfucb.paper.fig3.analysis import NETWORKS, values_by_seed
 from gfucb.paper.fig3.sweep import SINGLE_TASK, TEN_TASKS
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
 MARGINS = {"bottom": 0.08, "top": 0.925, "hspace": 0.22}

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from gfucb.paper.drawing import draw_mean_and_band
 from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, SHARED
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 
 TITLES = {
     "finite class": "finite class of representations",

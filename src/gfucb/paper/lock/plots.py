@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from gfucb.paper.drawing import draw_mean_and_band, plain_log_ticks
 from gfucb.paper.lock.analysis import last_rows
 from gfucb.paper.lock.sweep import DEFAULT, ORACLE, PRINTED, RICH_AGENT
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
 # Label and colour.

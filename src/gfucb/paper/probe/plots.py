@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from gfucb.paper.drawing import draw_mean_and_band, label_curve_ends, plain_log_ticks
 from gfucb.paper.probe.analysis import REQUIRED_ACCURACY, accuracies
 from gfucb.paper.probe.sweep import PIXELS, SINGLE_TASK, TEN_TASKS, UNTRAINED
-from gfucb.runs.plots import STYLE
+from gfucb.runs.figure_style import STYLE
 
 COLOURS = {
     UNTRAINED: "#777777",

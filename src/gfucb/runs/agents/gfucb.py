@@ -14,6 +14,7 @@ from gfucb.runs.registry import register_agent
     label="GFUCB",
     description="Algorithm 1 with the defaults of this library.",
     colour="#d55e00",
+    relative_cost=20,
 )
 def gfucb(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """Algorithm 1."""
@@ -31,6 +32,7 @@ def gfucb(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) 
     label="multitask greedy",
     description="Same model as GFUCB, no exploration bonus.",
     colour="#0072b2",
+    relative_cost=20,
 )
 def greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """The fit of GFUCB without a bonus."""
@@ -42,6 +44,7 @@ def greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: int)
     label="multitask ε-greedy",
     description="Same model as GFUCB, a random action with probability epsilon.",
     colour="#56b4e9",
+    relative_cost=20,
 )
 def eps_greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """The fit of GFUCB with epsilon-greedy exploration."""
@@ -54,7 +57,7 @@ def eps_greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: 
     label="independent ε-greedy",
     description="One network per task, ε-greedy: the paper's baseline.",
     colour="#009e73",
-    relative_cost=10,
+    relative_cost=60,
 )
 def independent_eps_greedy(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int

@@ -160,7 +160,7 @@ def als(config: FactorisationConfig, environment: BanditEnvironment, seed: int) 
     "gfucb-pooled",
     label="GFUCB, tasks pooled",
     description="GFUCB with one head for all tasks.",
-    relative_cost=2,
+    relative_cost=20,
 )
 def gfucb_pooled(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int

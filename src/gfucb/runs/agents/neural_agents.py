@@ -27,7 +27,7 @@ def _register(name: str, label: str, description: str) -> Callable[[SizedFactory
     """Register a baseline as `name`, and one copy per task as `independent-name`."""
 
     def register(make: SizedFactory) -> SizedFactory:
-        @register_agent(name, label=label, description=f"{description}.", relative_cost=2)
+        @register_agent(name, label=label, description=f"{description}.", relative_cost=40)
         def shared(
             config: BanditAgentConfig, environment: BanditEnvironment, seed: int
         ) -> BanditAgent:
@@ -37,7 +37,7 @@ def _register(name: str, label: str, description: str) -> Callable[[SizedFactory
             f"independent-{name}",
             label=f"{label} per task",
             description=f"{description}; one network per task.",
-            relative_cost=10,
+            relative_cost=200,
         )
         def independent(
             config: BanditAgentConfig, environment: BanditEnvironment, seed: int
