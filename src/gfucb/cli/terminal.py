@@ -194,7 +194,7 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
     )
     lines = presentable(table)
     for name in lines[0]:
-        # Where there is no room, labels are wrapped; numbers never are.
+        # On a narrow terminal labels are wrapped; numbers never are.
         is_label = name == "agent"
         shown.add_column(name, justify="left" if is_label else "right", no_wrap=not is_label)
     for line in lines:
