@@ -1,4 +1,4 @@
-"""How figures look: fonts and axes, widths, colours that can be read and told apart."""
+"""How figures look: fonts and axes, widths, colours and line styles that can be distinguished."""
 
 from __future__ import annotations
 
