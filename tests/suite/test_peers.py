@@ -79,7 +79,7 @@ def test_a_player_writes_regret_and_costs(tmp_path):
     found = json.loads((tmp_path / "run.json").read_text())
     assert found["decisions"] == 100
     assert 0 < found["regret"] < 2
-    assert found["peak_memory"] > 10
+    assert 10 < found["peak_memory"] < 150  # numpy alone: the memory of this process is not counted
 
 
 def test_settings_are_chosen_on_the_tuning_seed(tmp_path):
