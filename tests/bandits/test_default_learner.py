@@ -41,7 +41,7 @@ INPUTS = {
 def test_the_model_depends_on_the_inputs(name):
     inputs, expected = INPUTS[name]
     found = GFUCB(2).learner.for_inputs(inputs)
-    assert type(found.current if isinstance(found, TableOrNetwork) else found) is expected
+    assert type(found.table if isinstance(found, TableOrNetwork) else found) is expected
 
 
 @pytest.mark.parametrize("name", [n for n, (_, kind) in INPUTS.items() if kind is not Learner])

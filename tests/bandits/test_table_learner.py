@@ -16,6 +16,7 @@ from table_cases import (
 
 from gfucb import GFUCB, multitask_greedy
 from gfucb.bandits import table_learner
+from gfucb.core.features import features_of
 from gfucb.models.head_posterior import HeadPosterior, PosteriorSet
 from gfucb.models.table_layout import TableLayout
 
@@ -286,6 +287,28 @@ class TestFailures:
     @staticmethod
     def fail(*arguments, **options):
         raise ZeroDivisionError
+
+
+class TestArmsWithoutContext:
+    def test_have_growing_bonuses_which_predictions_show(self):
+        arms = torch.eye(4, dtype=torch.float64).expand(TASKS, -1, -1)
+        agent = GFUCB(TASKS, value_range=(0, 1))
+        for index in range(40):
+            decision = agent.decide(arms)
+            agent.observe(decision, 0.2 * decision.actions + 0.1 * (-1) ** index)
+        bounds = agent.predict(arms).upper
+        assert torch.equal(agent.decide(arms).actions, bounds.argmax(1))
+        confidence_set = agent.confidence_set(arms[0])
+        assert confidence_set.growing_counts.tolist() == [40] * TASKS
+        features = features_of(confidence_set.center.representation, arms[0]).expand(TASKS, -1, -1)
+        widths = confidence_set.ellipsoid().squared_widths(features, torch.arange(TASKS))
+        half = (confidence_set.squared_radius * widths).sqrt()
+        assert (bounds[:, 0] - agent.predict(arms).mean[:, 0] > 1.05 * half[:, 0]).all()
+
+    def test_only_these_have(self):
+        agent = GFUCB(TASKS)
+        agent.learn(*log(100))
+        assert agent.confidence_set(QUESTIONS).growing_counts is None
 
 
 class TestGreedy:

@@ -1,5 +1,6 @@
 """The posterior of heads: updates, confidence sets and saved tensors, against dense algebra."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.exploration_rates import exploration_rates
 from gfucb.models.head_posterior import (
     UNTRIED_FACTOR,
     HeadPosterior,
@@ -17,6 +19,7 @@ from gfucb.models.head_posterior import (
     PosteriorSet,
 )
 from gfucb.models.posterior_state import posterior_state, restored_posterior
+from gfucb.models.reward_weights import posterior_variance_parts
 
 TASKS, DIM, LINEAR = 5, 4, 2
 FULL = DIM + LINEAR
@@ -186,6 +189,54 @@ class TestRarelyTriedActions:
         expected = (2.0 * ellipsoid.squared_widths(row, task)).sqrt().squeeze()
         torch.testing.assert_close(gain, expected)
         assert ellipsoid.squared_distance(farthest) == pytest.approx(2.0)
+
+
+class TestFurtherFeatures:
+    """Features of a function that counts as known, after the linear features."""
+
+    def test_add_to_means_and_not_to_widths(self):
+        heads = torch.cat([posterior().heads, normal("known", TASKS, 3)], dim=1)
+        wider = replace(posterior(), known_heads=heads)
+        tasks, features = torch.tensor([1, 3]), normal("candidates", 2, 6, FULL + 3)
+        own = features[..., :FULL]
+        widths = posterior().squared_widths(own, tasks)
+        torch.testing.assert_close(wider.squared_widths(features, tasks), widths)
+        torch.testing.assert_close(
+            wider.applied(features, tasks)[..., :FULL], posterior().applied(own, tasks)
+        )
+        ellipsoid = PosteriorEllipsoid(wider, 2.0)
+        expected = (features * heads[tasks][:, None]).sum(-1)
+        torch.testing.assert_close(ellipsoid.center_values(features, tasks), expected)
+        farthest = ellipsoid.farthest_heads(normal("directions", TASKS, FULL + 3))
+        torch.testing.assert_close(farthest[:, FULL:], heads[:, FULL:])
+        assert ellipsoid.squared_distance(farthest) == pytest.approx(2.0)
+
+
+class TestGrowingBonuses:
+    def test_rates_are_logarithms_of_rounds_per_try(self):
+        variances = torch.tensor([[1 / 2, 1 / 30, 0.0], [1 / 2, 1 / 30, 1.0]]).double()
+        found = exploration_rates(variances, torch.tensor([299, 0]))
+        expected = [[math.log(150), math.log(10), 1.0], [1.0, 1.0, 1.0]]
+        torch.testing.assert_close(found, torch.tensor(expected).double())
+
+    def test_only_the_variance_of_the_model_grows(self):
+        counts = torch.full((TASKS,), 10**6)
+        plain = PosteriorEllipsoid(posterior(), 2.0)
+        growing = PosteriorEllipsoid(posterior(), 2.0, counts)
+        tasks, features = torch.tensor([1, 3]), normal("candidates", 2, 6, FULL)
+        torch.testing.assert_close(
+            plain.bonus_widths(features, tasks), plain.squared_widths(features, tasks)
+        )
+        own = posterior().model_variances(features, tasks)
+        grown = growing.bonus_widths(features, tasks) - plain.squared_widths(features, tasks)
+        assert (grown > own).all()
+        torch.testing.assert_close(grown, (exploration_rates(own, counts[tasks]) - 1) * own)
+        parts = posterior_variance_parts(posterior(), features, tasks, counts)
+        torch.testing.assert_close(parts.total, growing.bonus_widths(features, tasks))
+        features[..., :DIM] = 0
+        torch.testing.assert_close(
+            growing.bonus_widths(features, tasks), plain.squared_widths(features, tasks)
+        )
 
 
 class TestEllipsoid:

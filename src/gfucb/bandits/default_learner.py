@@ -64,7 +64,13 @@ class DefaultLearner:
     def chosen(self) -> Learner | PosteriorLearner:
         """The learner that decides; the network before any reward."""
         found = self._holder
-        return found.current if isinstance(found, TableOrNetwork) else found
+        return found.table if isinstance(found, TableOrNetwork) else found
+
+    @property
+    def averaged(self) -> TableOrNetwork | None:
+        """The learner of a table, if the network beside it is part of its predictions."""
+        found = self._holder
+        return found if isinstance(found, TableOrNetwork) and found.share > 0 else None
 
     def for_inputs(self, inputs: Tensor) -> Learner | TableOrNetwork | CatalogueLearner:
         """The learner of inputs [n, *input]."""

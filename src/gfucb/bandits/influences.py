@@ -77,8 +77,13 @@ class SampleInfluences:
                 weights = PosteriorWeights(
                     confidence_set.posterior, features, data.tasks, chosen.samples_at_fit
                 )
+                if isinstance(learner, DefaultLearner) and learner.averaged is not None:
+                    first_dim = confidence_set.posterior.uncertain_dim
+                    weights = learner.averaged.reward_weights(weights, features, first_dim)
             elif confidence_set.head_norm_bound is None:
-                weights = RidgeWeights(confidence_set, features)
+                ellipsoid = confidence_set.ellipsoid()
+                assert ellipsoid is not None, "the center is in its own confidence set"
+                weights = RidgeWeights(ellipsoid.factors, features, data.tasks)
         rewards = learner.scale.clip(data.targets)
         return cls(weights, data.tasks, data.inputs, rewards, center.offset)
 

@@ -1,4 +1,4 @@
-"""A table model and a network for the same table: the one that predicts better decides."""
+"""A table model and a network for the same table: an average of both predicts."""
 
 from __future__ import annotations
 
@@ -15,40 +15,62 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.records import ChosenFeatures
-from gfucb.core.validation.states import validate_state_tensor
 from gfucb.estimation.reward_scale import RewardScale
-from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
+from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.posterior_state import checked_floats
+from gfucb.models.representations import JoinedFeatures
+from gfucb.models.reward_weights import (
+    AverageWeights,
+    PosteriorWeights,
+    RewardWeights,
+    RidgeWeights,
+)
 
-# The network starts with this many samples. It is given up after so many, if it is worse.
-FIRST_SAMPLES, LAST_SAMPLES = 100, 2000
-# While the table model decides, the network is fitted when the data has grown by this factor.
+# The network starts with this many samples. It is given up after so many, if its share is small.
+FIRST_SAMPLES, LAST_SAMPLES = 30, 2000
+SMALL_SHARE = 0.1
+# While its share is small, the network is fitted when the data has grown by this factor.
 GROWTH_BESIDE = 1.5
-# Errors count for about this many samples, and decide from so many on.
-HORIZON, FEWEST_ERRORS = 200, 60
-# The network decides if its mean squared error is below this share of that of the table model,
-# until it is the larger one. After `LAST_SAMPLES` a network with the larger error is given up.
-BETTER = 0.9
+# Errors count for about this many samples. The share starts at zero, as if so many errors had
+# spoken for the table model alone.
+HORIZON, PRIOR_ERRORS = 200, 20.0
 PREFIX, COMPARISON = "network.", "comparison"
 
 
 @dataclass(frozen=True)
 class ErrorComparison:
-    """Discounted sums of squared errors of predictions that were made before the rewards came.
+    """Discounted sums over the errors of predictions that were made before the rewards came.
 
     Attributes:
-        table: of the table model.
-        network: of the network.
+        table: of squared errors of the table model.
+        network: of squared errors of the network.
+        product: of the products of both errors.
         count: the sum of the weights.
-        uses_network: whether the network decides.
         has_given_up: whether the network has been given up.
     """
 
     table: float = 0.0
     network: float = 0.0
+    product: float = 0.0
     count: float = 0.0
-    uses_network: bool = False
     has_given_up: bool = False
+
+    @property
+    def share(self) -> float:
+        """Of the network in the average whose squared errors would have been smallest."""
+        difference = self.table + self.network - 2 * self.product
+        if difference <= 0:
+            return 0.0
+        best = min(1.0, max(0.0, (self.table - self.product) / difference))
+        return best * self.count / (self.count + PRIOR_ERRORS)
+
+    @property
+    def error_ratio(self) -> float:
+        """The squared errors of the average, relative to those of the table model; at most 1."""
+        own, other = 1 - self.share, self.share
+        average = own**2 * self.table + 2 * own * other * self.product + other**2 * self.network
+        return min(1.0, max(0.0, average) / self.table) if self.table > 0 else 1.0
 
     def after(self, table: Tensor, network: Tensor, num_samples: int) -> ErrorComparison:
         """With the errors [n] of both models; `num_samples` is the number of all samples."""
@@ -57,40 +79,38 @@ class ErrorComparison:
             self,
             table=old * self.table + float(table.square().sum()),
             network=old * self.network + float(network.square().sum()),
+            product=old * self.product + float((table * network).sum()),
             count=old * self.count + len(table),
         )
-        if found.count < FEWEST_ERRORS:
-            return found
-        limit = 1.0 if self.uses_network else BETTER
-        is_worse = found.network > found.table
-        return replace(
-            found,
-            uses_network=found.network < limit * found.table,
-            has_given_up=is_worse and num_samples >= LAST_SAMPLES,
-        )
+        is_last = num_samples >= LAST_SAMPLES and found.share < SMALL_SHARE
+        return replace(found, has_given_up=is_last)
 
     def tensor(self) -> Tensor:
         """All numbers, to be saved."""
-        flags = (float(self.uses_network), float(self.has_given_up))
-        numbers = (self.table, self.network, self.count, *flags)
+        numbers = (self.table, self.network, self.product, self.count, float(self.has_given_up))
         return torch.tensor(numbers, dtype=torch.float64)
 
     @classmethod
     def restored(cls, state: dict[str, Tensor]) -> ErrorComparison:
         """The comparison of a state, checked."""
-        saved = validate_state_tensor(state, COMPARISON, (5,), dtype=torch.float64, low=0.0)
-        table, network, count, *flags = saved.tolist()
-        if not set(flags) <= {0.0, 1.0}:
-            raise InvalidInputError(f"{COMPARISON!r} of the state has flags {flags}, not 0 or 1")
-        return cls(table, network, count, *(bool(flag) for flag in flags))
+        saved = checked_floats(state, COMPARISON, (5,))
+        table, network, product, count, flag = saved.tolist()
+        if min(table, network, count) < 0 or flag not in (0.0, 1.0):
+            raise InvalidInputError(
+                f"{COMPARISON!r} of the state is {saved.tolist()}; sums of squares and counts "
+                "are not negative, and the last number is 0 or 1"
+            )
+        return cls(table, network, product, count, bool(flag))
 
 
 class TableOrNetwork:
     """A table model, and for wide tables a network beside it; it has the members of `Learner`.
 
     Both learn all samples. Where rewards depend on many columns at once, such as the pixels of an
-    image, the network finds better features. Which of them decides follows from the errors of
-    their predictions of new rewards.
+    image, the network finds better features. The predicted mean is an average of both. The share
+    of the network follows from the errors of both predictions of new rewards: it is that of the
+    average with the smallest squared errors. Uncertainty is that of the table model, reduced as
+    its errors are.
     """
 
     def __init__(self, table: TableLearner, network: Learner) -> None:
@@ -100,9 +120,9 @@ class TableOrNetwork:
         self._set_growth()
 
     @property
-    def current(self) -> TableLearner | Learner:
-        """The model that decides."""
-        return self.network if self.comparison.uses_network else self.table
+    def share(self) -> float:
+        """Of the network in predictions."""
+        return self.comparison.share if self.has_network else 0.0
 
     @property
     def has_network(self) -> bool:
@@ -111,9 +131,36 @@ class TableOrNetwork:
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
-    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadStatistics | HeadPosterior]:
-        """That of the model that decides."""
-        return self.current.fit_state(inputs, candidates)
+    ) -> tuple[MultiheadFunction, MultitaskDataset, HeadPosterior]:
+        """The average of both models, the data, and the posterior of its heads."""
+        center, data, posterior = self.table.fit_state(inputs, candidates)
+        share = self.share
+        if share == 0:
+            return center, data, posterior
+        other, _, _ = self.network.fit_state(inputs)
+        heads = torch.cat([(1 - share) * center.heads, share * other.heads], dim=1)
+        average = MultiheadFunction(
+            JoinedFeatures(center.representation, other.representation),
+            heads,
+            (1 - share) * center.offset + share * other.offset,
+            center.value_range,
+        )
+        radius = self.comparison.error_ratio * posterior.squared_radius
+        return average, data, replace(posterior, known_heads=heads, squared_radius=radius)
+
+    def reward_weights(
+        self, of_table: PosteriorWeights, features: Tensor, first_dim: int
+    ) -> RewardWeights:
+        """The weights of rewards in the average, for samples with joined features [n, feature].
+
+        The first `first_dim` features are those of the table model.
+        """
+        data = self.table.data
+        assert data is not None  # it has samples
+        _, _, statistics = self.network.fit_state(data.inputs[:1])
+        factors = statistics.factors(self.network.penalty.ridge)
+        of_network = RidgeWeights(factors, features[:, first_dim:], data.tasks)
+        return AverageWeights(of_table, of_network, self.share, first_dim)
 
     def learn(
         self,
@@ -169,7 +216,7 @@ class TableOrNetwork:
         self._set_growth()
 
     def _set_growth(self) -> None:
-        is_beside = not self.comparison.uses_network
+        is_beside = self.comparison.share < SMALL_SHARE
         self.network.refit_growth = max(self._growth, GROWTH_BESIDE) if is_beside else self._growth
 
     def add_tasks(self, count: int) -> None:
@@ -218,7 +265,7 @@ class TableOrNetwork:
     @property
     def scale(self) -> RewardScale:
         """The scale of rewards."""
-        return self.current.scale
+        return self.table.scale
 
     @property
     def num_samples(self) -> int:
@@ -242,7 +289,7 @@ class TableOrNetwork:
         """Become the learner that has this `state`; both must have the same settings."""
         of_network = below(PREFIX, state)
         comparison = ErrorComparison.restored(state) if COMPARISON in state else ErrorComparison()
-        if (comparison.uses_network or comparison.count > 0) and not of_network:
+        if comparison.count > 0 and not of_network:
             raise InvalidInputError(
                 f"{COMPARISON!r} of the state compares a network, but the state has none"
             )

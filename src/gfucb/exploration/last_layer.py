@@ -57,7 +57,7 @@ class LastLayer(ActionSelector):
         if self.joint:
             return optimistic_heads(center, ellipsoid, action_sets, confidence_set.squared_radius)
         features = action_sets.features(center.representation)
-        widths = ellipsoid.squared_widths(features, action_sets.tasks)
+        widths = ellipsoid.bonus_widths(features, action_sets.tasks)
         values = center.offset + ellipsoid.center_values(features, action_sets.tasks)
         values = values + (ellipsoid.squared_radius * widths).sqrt()
         actions = action_sets.best_actions(values)

@@ -22,7 +22,10 @@ def variance_parts(
     """
     features = action_sets.features(confidence_set.center.representation)
     if isinstance(confidence_set, PosteriorSet):
-        return posterior_variance_parts(confidence_set.posterior, features, action_sets.tasks)
+        counts = None if selector.joint else confidence_set.growing_counts
+        return posterior_variance_parts(
+            confidence_set.posterior, features, action_sets.tasks, counts
+        )
     if selector.weight_statistics is not None:
         found = _parts_of_selector(confidence_set, action_sets, selector)
         if found is not None:

@@ -72,6 +72,10 @@ class HeadEllipsoid:
         factors = self.cholesky if torch.equal(tasks, all_tasks) else self.factors[tasks]
         return inverse_squared_norms(factors, features)
 
+    def bonus_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """The same for the bonus of a row alone."""
+        return self.squared_widths(features, tasks)
+
     def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """Phi V_task^-1 Phi^T in each row: [row, action, feature] -> [row, action, action]."""
         whitened = torch.linalg.solve_triangular(self.factors[tasks], features.mT, upper=False)

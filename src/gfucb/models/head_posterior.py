@@ -8,13 +8,16 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.linalg import ridge_cholesky, task_grams, task_sums
+from gfucb.core.linalg import task_sums
 from gfucb.core.protocols import Representation
 from gfucb.core.records import Prediction
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.exploration_rates import exploration_rates
+from gfucb.models.inverse_grams import distinct_rounds, inverse_grams, with_samples
 from gfucb.models.multihead import MultiheadFunction
 
 # An action that was tried fewer than UNTRIED_RATE * log(1 + number of samples) times has the
@@ -22,13 +25,15 @@ from gfucb.models.multihead import MultiheadFunction
 UNTRIED_RATE, UNTRIED_FACTOR = 0.5, 256.0
 # With a larger rate, all such tries together are at most this share of the samples.
 LARGEST_UNTRIED_SHARE = 0.25
+# The variance of weights that count as known. It makes covariances invertible.
+KNOWN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class HeadPosterior:
     """Gaussian posterior of the heads w_i ~ N(mean, noise * I), with an uncertain mean.
 
-    In units of the noise variance, and for features scaled by the prior,
+    In units of the noise variance, for features scaled by the prior,
 
         V_i = I + Phi_i^T Phi_i,   w_i | mean ~ N( V_i^-1 (Phi_i^T y_i + mean), V_i^-1 ),
         covariance of w_i = V_i^-1 + V_i^-1 C V_i^-1,   C the covariance of the mean.
@@ -36,7 +41,8 @@ class HeadPosterior:
     A reward updates V_i^-1 by the formula of Sherman and Morrison, at the cost of one matrix-vector
     product; the mean and C change in the next fit. The last columns of the features are linear
     features. Their covariance (I + X_i^T X_i)^-1, times `exploration_scale`, adds to the
-    uncertainty: a linear effect in the range of the rewards that the model has not seen.
+    uncertainty: a linear effect in the range of the rewards that the model has not seen. Features
+    after these belong to a function that counts as known: they add to the means only.
 
     Attributes:
         covariances: V_i^-1, [task, feature, feature].
@@ -47,8 +53,8 @@ class HeadPosterior:
         exploration_scale: their variance in units of the noise variance.
         noise: the noise variance.
         squared_radius: the default radius of confidence sets, in units of squared rewards.
-        tries: the number of samples of each action in all tasks, at the linear feature that is its
-            constant; infinite at all other linear features, [linear feature].
+        tries: the number of samples of each action, at the linear feature that is its constant;
+            infinite at all other linear features, [linear feature].
         untried_rate: how often actions must be tried, see `untried_variances`.
         known_heads: the posterior means, if they are known; read them as `heads`.
     """
@@ -95,6 +101,11 @@ class HeadPosterior:
         """The number of features that have weights."""
         return self.moments.shape[1]
 
+    @property
+    def uncertain_dim(self) -> int:
+        """The number of features and linear features."""
+        return self.feature_dim + self.exploration.base.shape[-1]
+
     @cached_property
     def heads(self) -> Tensor:
         """Posterior means, zero for the linear features: [task, feature + linear feature]."""
@@ -105,15 +116,13 @@ class HeadPosterior:
     def _heads_from(self, covariances: Tensor, moments: Tensor) -> Tensor:
         """Posterior means of some tasks, from their matrices and moments [n, feature]."""
         weights = (covariances @ (moments + self.mean).unsqueeze(-1)).squeeze(-1)
-        linear_dim = self.exploration.base.shape[-1]
-        return torch.cat([weights, weights.new_zeros(len(weights), linear_dim)], dim=1)
+        return pad(weights, (0, self.uncertain_dim - self.feature_dim))
 
     @cached_property
     def untried_variances(self) -> Tensor:
         """Additional variances of actions that were tried too rarely, [linear feature].
 
-        An action is tried at least about log(number of samples) / 2 times: one bad first reward
-        would exclude it for good. With a larger `untried_rate` it is tried more often.
+        With fewer than log(number of samples) / 2 tries one bad reward would exclude it for good.
         """
         counted = self.tries[self.tries.isfinite()]
         total = float(counted.sum())
@@ -136,20 +145,17 @@ class HeadPosterior:
         )
 
     def with_mean(self, mean: Tensor, *, squared_radius: float) -> HeadPosterior:
-        """The same with another prior mean [feature], which is known, and another radius."""
+        """The same with another known prior mean [feature] and another radius."""
         return replace(self, mean=mean, squared_radius=squared_radius, known_heads=None)
 
     def given(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
-        """The posterior of a prior after all samples [n, feature + linear feature], [n], [n].
-
-        As `after`, by one factorisation for each task instead of an update for each sample.
-        """
+        """`after` of a prior, by one factorisation for each task instead of many updates."""
         scaled, linear = self._split(features)
         return replace(
             self,
-            covariances=CopyOnWriteRows(_inverse_grams(scaled, tasks, len(self.moments))),
+            covariances=CopyOnWriteRows(inverse_grams(scaled, tasks, len(self.moments))),
             moments=task_sums(scaled * targets[:, None], tasks, len(self.moments)),
-            exploration=CopyOnWriteRows(_inverse_grams(linear, tasks, len(self.moments))),
+            exploration=CopyOnWriteRows(inverse_grams(linear, tasks, len(self.moments))),
             tries=self.tries + (linear != 0).sum(0),
             known_heads=None,
         )
@@ -158,10 +164,10 @@ class HeadPosterior:
         """The posterior with samples [n, feature + linear feature], [n], [n] added."""
         covariances, exploration = self.covariances, self.exploration
         scaled, linear = self._split(features)
-        for rows in _rounds(tasks):
+        for rows in distinct_rounds(tasks):
             own = tasks[rows]
-            covariances = _with_samples(covariances, own, scaled[rows])
-            exploration = _with_samples(exploration, own, linear[rows])
+            covariances = with_samples(covariances, own, scaled[rows])
+            exploration = with_samples(exploration, own, linear[rows])
         moments = self.moments.index_add(0, tasks, scaled * targets[:, None])
         changed = tasks.unique()
         solved = self._heads_from(covariances[changed], moments[changed])
@@ -182,22 +188,29 @@ class HeadPosterior:
         scaled = once + once @ self.mean_covariance @ covariances
         explored = self.exploration_scale * (linear @ self.exploration[tasks])
         linear = explored + linear * self.untried_variances
-        return torch.cat([scaled, linear], dim=-1)
+        known = directions[..., self.uncertain_dim :]
+        return torch.cat([scaled, linear, KNOWN_VARIANCE * known], dim=-1)
 
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """Variances of the values, in units of the noise: [row, action, feature] -> [row, action].
 
         Each is a quadratic form, so rounding cannot make one negative by more than itself.
         """
-        scaled, linear = self._split(features)
-        once = scaled @ self._rows(self.covariances, tasks)
-        variances = (once * scaled).sum(-1) + ((once @ self.mean_covariance) * once).sum(-1)
+        variances = self.model_variances(features, tasks)
+        _, linear = self._split(features)
         explored = ((linear @ self._rows(self.exploration, tasks)) * linear).sum(-1)
         untried = (linear.square() * self.untried_variances).sum(-1)
         return (variances + self.exploration_scale * explored + untried).clamp_min(0)
 
+    def model_variances(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """The variances without those of linear features: [row, action]."""
+        scaled, _ = self._split(features)
+        once = scaled @ self._rows(self.covariances, tasks)
+        return (once * scaled).sum(-1) + ((once @ self.mean_covariance) * once).sum(-1)
+
     def _split(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        return features[..., : self.feature_dim], features[..., self.feature_dim :]
+        size, end = self.feature_dim, self.uncertain_dim
+        return features[..., :size], features[..., size:end]
 
     @staticmethod
     def _rows(matrices: CopyOnWriteRows, tasks: Tensor) -> Tensor:
@@ -223,6 +236,7 @@ class PosteriorEllipsoid:
 
     posterior: HeadPosterior
     squared_radius: float
+    growing_counts: Tensor | None = None
     norm_bound: None = None
 
     @property
@@ -245,6 +259,14 @@ class PosteriorEllipsoid:
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """phi^T A_task phi: [row, action, feature], [row] -> [row, action]."""
         return self.posterior.squared_widths(features, tasks)
+
+    def bonus_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """The same for the bonus of a row alone: larger for rare actions without context."""
+        widths = self.squared_widths(features, tasks)
+        if self.growing_counts is None:
+            return widths
+        own = self.posterior.model_variances(features, tasks)
+        return widths + (exploration_rates(own, self.growing_counts[tasks]) - 1) * own
 
     def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """Phi A_task Phi^T in each row: [row, action, feature] -> [row, action, action]."""
@@ -298,7 +320,13 @@ class PosteriorSet(ConfidenceSet):
         """The heads allowed on the representation of the center."""
         if representation is not None and representation is not self.center.representation:
             raise InvalidInputError("the set of a table has one representation, that of its center")
-        return PosteriorEllipsoid(self.posterior, self.squared_radius)
+        return PosteriorEllipsoid(self.posterior, self.squared_radius, self.growing_counts)
+
+    @property
+    def growing_counts(self) -> Tensor | None:
+        """The numbers of samples [task], if bonuses grow with them, see `exploration_rates`."""
+        is_growing = not getattr(self.center.representation, "has_context", True)
+        return self.data.samples_per_task if is_growing else None
 
     def head_prediction(self, features: Tensor, tasks: Tensor) -> Prediction:
         """Means and unit variances of chosen features [row, feature] of tasks [row]."""
@@ -314,36 +342,6 @@ class PosteriorSet(ConfidenceSet):
     def contains(self, function: MultiheadFunction, *, tolerance: float = 1e-9) -> bool:
         """Whether `function` is a member, up to rounding."""
         return self.squared_distance(function) <= self.squared_radius * (1 + tolerance)
-
-
-def _with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor) -> CopyOnWriteRows:
-    """Add one sample [n, feature] to each of the distinct tasks [n] (Sherman and Morrison)."""
-    before = covariances[tasks]
-    gains = (before @ features.unsqueeze(-1)).squeeze(-1)
-    scales = (1 + (gains * features).sum(-1)).rsqrt()
-    gains = gains * scales[:, None]
-    after = before - gains[:, :, None] * gains[:, None, :]
-    return covariances.replaced(tasks, after)
-
-
-def _inverse_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
-    """(I + Phi_i^T Phi_i)^-1 of samples [n, feature], [n]: [task, feature, feature]."""
-    factors = ridge_cholesky(task_grams(features, tasks, num_tasks), 1.0)
-    # In the memory layout of saved tensors, so that a restored agent rounds in the same way.
-    return torch.cholesky_inverse(factors).contiguous()
-
-
-def _rounds(tasks: Tensor) -> list[Tensor]:
-    """Indices of samples, split so that no task occurs twice in a part: the order is kept."""
-    seen: dict[int, int] = {}
-    rounds: list[list[int]] = []
-    for index, task in enumerate(tasks.tolist()):
-        count = seen.get(task, 0)
-        if count == len(rounds):
-            rounds.append([])
-        rounds[count].append(index)
-        seen[task] = count + 1
-    return [torch.tensor(indices, device=tasks.device) for indices in rounds]
 
 
 def _identities(count: int, size: int, like: Tensor) -> Tensor:

@@ -136,3 +136,17 @@ def normalise(features: Tensor, how: Normalisation) -> Tensor:
         return features.softmax(-1)
     validate_choice(how, "normalisation", NORMALISATIONS)
     return features
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedFeatures:
+    """The features of one representation, then those of another."""
+
+    first: Representation
+    second: Representation
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Features [n, feature] of inputs [n, *input]."""
+        # Each gets a copy of the inputs: a module may write into its input.
+        parts = (self.first(inputs.clone()), self.second(inputs.clone()))
+        return torch.cat([part.to(torch.float64) for part in parts], dim=1)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gfucb.core.linalg import ridge_cholesky
-from gfucb.models.confidence_set import ConfidenceSet
+from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.models.exploration_rates import exploration_rates
 from gfucb.models.head_posterior import HeadPosterior
 
 
@@ -32,21 +33,25 @@ class VarianceParts(NamedTuple):
 
 
 def posterior_variance_parts(
-    posterior: HeadPosterior, features: Tensor, tasks: Tensor
+    posterior: HeadPosterior, features: Tensor, tasks: Tensor, counts: Tensor | None = None
 ) -> VarianceParts:
-    """The parts of `HeadPosterior.squared_widths`: [row, action, feature], [row]."""
+    """The parts of `HeadPosterior.squared_widths`: [row, action, feature], [row].
+
+    With `counts` [task] those of `PosteriorEllipsoid.bonus_widths`, whose bonuses grow with them.
+    """
     size = posterior.feature_dim
-    scaled, linear = features[..., :size], features[..., size:]
+    scaled, linear = features[..., :size], features[..., size : posterior.uncertain_dim]
     once = scaled @ posterior.covariances[tasks]
     explored = posterior.exploration_scale * ((linear @ posterior.exploration[tasks]) * linear).sum(
         -1
     )
     untried = (linear.square() * posterior.untried_variances).sum(-1)
-    return VarianceParts(
-        (once * scaled).sum(-1).clamp_min(0),
-        ((once @ posterior.mean_covariance) * once).sum(-1).clamp_min(0),
-        (explored + untried).clamp_min(0),
-    )
+    head = (once * scaled).sum(-1).clamp_min(0)
+    shared = ((once @ posterior.mean_covariance) * once).sum(-1).clamp_min(0)
+    rates = torch.ones_like(head)
+    if counts is not None:
+        rates = exploration_rates(head + shared, counts[tasks])
+    return VarianceParts(rates * head, rates * shared, (explored + untried).clamp_min(0))
 
 
 class RewardWeights(Protocol):
@@ -61,13 +66,16 @@ class RidgeWeights:
 
     The value at phi is  offset + sum_j phi^T V^-1 phi_j (reward_j - offset),
     V = ridge I + sum_j phi_j phi_j^T, so the weight of a reward is phi^T V^-1 phi_j.
+
+    Args:
+        factors: lower factors of V, [task, feature, feature].
+        features: of all samples, [sample, feature].
+        tasks: of all samples, [sample].
     """
 
-    def __init__(self, confidence_set: ConfidenceSet, features: Tensor) -> None:
-        ellipsoid = confidence_set.ellipsoid()
-        assert ellipsoid is not None, "the center is in its own confidence set"
-        self._factors = ellipsoid.factors
-        self._features, self._tasks = features, confidence_set.data.tasks
+    def __init__(self, factors: CopyOnWriteRows, features: Tensor, tasks: Tensor) -> None:
+        self._factors = factors
+        self._features, self._tasks = features, tasks
 
     def of(self, features: Tensor, task: int) -> Tensor:
         """See `RewardWeights`."""
@@ -109,6 +117,29 @@ class PosteriorWeights:
         if self._solved is not None:
             weights[:, : len(self._solved)] += once @ posterior.mean_covariance @ self._solved.mT
         return weights
+
+
+class AverageWeights:
+    """Of an average of two models, on the features of the first and then of the second.
+
+    Args:
+        first: the weights of the first model.
+        second: those of the second.
+        share: of the second model in the average.
+        first_dim: the number of features of the first.
+    """
+
+    def __init__(
+        self, first: RewardWeights, second: RewardWeights, share: float, first_dim: int
+    ) -> None:
+        self._first, self._second = first, second
+        self._share, self._first_dim = share, first_dim
+
+    def of(self, features: Tensor, task: int) -> Tensor:
+        """See `RewardWeights`."""
+        first = self._first.of(features[:, : self._first_dim], task)
+        second = self._second.of(features[:, self._first_dim :], task)
+        return (1 - self._share) * first + self._share * second
 
 
 def _solved_by_task(features: Tensor, tasks: Tensor) -> Tensor:

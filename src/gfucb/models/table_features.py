@@ -213,6 +213,11 @@ class TableFeatures:
     factor: Tensor | None = None
     pooled: PooledFunction | None = None
 
+    @property
+    def has_context(self) -> bool:
+        """Whether there are columns beside a one-hot action."""
+        return self.columns.num_directions > 0
+
     def __call__(self, inputs: Tensor) -> Tensor:
         """[n, column] -> [n, feature]."""
         inputs = inputs.flatten(1)

@@ -1,0 +1,39 @@
+"""Inverse Gram matrices of tasks: from all samples, and updated by single ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gfucb.core.linalg import ridge_cholesky, task_grams
+from gfucb.models.copy_on_write import CopyOnWriteRows
+
+
+def with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor) -> CopyOnWriteRows:
+    """Add one sample [n, feature] to each of the distinct tasks [n] (Sherman and Morrison)."""
+    before = covariances[tasks]
+    gains = (before @ features.unsqueeze(-1)).squeeze(-1)
+    scales = (1 + (gains * features).sum(-1)).rsqrt()
+    gains = gains * scales[:, None]
+    after = before - gains[:, :, None] * gains[:, None, :]
+    return covariances.replaced(tasks, after)
+
+
+def inverse_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
+    """(I + Phi_i^T Phi_i)^-1 of samples [n, feature], [n]: [task, feature, feature]."""
+    factors = ridge_cholesky(task_grams(features, tasks, num_tasks), 1.0)
+    # In the memory layout of saved tensors, so that a restored agent rounds in the same way.
+    return torch.cholesky_inverse(factors).contiguous()
+
+
+def distinct_rounds(tasks: Tensor) -> list[Tensor]:
+    """Indices of samples, split so that no task occurs twice in a part: the order is kept."""
+    seen: dict[int, int] = {}
+    rounds: list[list[int]] = []
+    for index, task in enumerate(tasks.tolist()):
+        count = seen.get(task, 0)
+        if count == len(rounds):
+            rounds.append([])
+        rounds[count].append(index)
+        seen[task] = count + 1
+    return [torch.tensor(indices, device=tasks.device) for indices in rounds]
