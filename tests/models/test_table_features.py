@@ -9,6 +9,7 @@ import torch
 from gfucb.core.random import random_stream
 from gfucb.models.table_features import (
     EXPLORED_COLUMNS,
+    FEWEST_DIRECTIONS,
     FEWEST_FREQUENCIES,
     LARGEST_COVARIANCES,
     LARGEST_STANDARDISED,
@@ -19,6 +20,7 @@ from gfucb.models.table_features import (
     TableFeatures,
     TableScales,
     largest_size,
+    most_directions,
 )
 from gfucb.models.table_layout import TableLayout
 
@@ -209,6 +211,22 @@ class TestSizes:
         assert counts[0] == MOST_FREQUENCIES and counts[-1] == FEWEST_FREQUENCIES
         assert counts == sorted(counts, reverse=True) and len(set(counts)) > 2
         assert len(columns_of(TABLE, num_tasks=10**6).frequencies) == FEWEST_FREQUENCIES
+
+    @pytest.mark.parametrize("num_tasks, budget", [(1, 2), (5, 1)])
+    def test_wide_contexts_of_actions_are_projected_to_what_their_weights_allow(
+        self, num_tasks, budget
+    ):
+        arms, context = 10, 64
+        layout = TableLayout(context + arms, context, arms)
+        inputs = torch.cat([normal("wide", arms, context), torch.eye(arms).double()], dim=1)
+        columns = columns_of(inputs, layout, num_tasks=num_tasks)
+        size = len(columns.scales(SCALES))
+        assert FEWEST_DIRECTIONS < columns.num_directions < context
+        assert size <= budget * MOST_FEATURES < size + arms + 1
+        few = TableLayout(20 + arms, 20, arms)
+        assert most_directions(few, num_tasks) >= 20
+        assert most_directions(TableLayout(context + 40, context, 40), num_tasks) == 0
+        assert most_directions(TableLayout(2 * MOST_FEATURES, 0, 2 * MOST_FEATURES), 1) == 0
 
     def test_the_largest_size_bounds_the_covariances_of_all_tasks(self):
         assert largest_size(1) == MOST_FEATURES

@@ -23,12 +23,11 @@ from gfucb.models import MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import checked_floats
 from gfucb.models.table_features import (
-    FEWEST_FREQUENCIES,
     PooledFunction,
     TableColumns,
     TableFeatures,
     TableScales,
-    largest_size,
+    most_directions,
 )
 from gfucb.models.table_layout import TableLayout
 
@@ -136,8 +135,7 @@ class TableLearner(PosteriorLearner):
 
     def _affordable(self, layout: TableLayout) -> TableLayout:
         """The layout without actions, if weights for each action are too many."""
-        part = 1 + layout.num_context + (2 * FEWEST_FREQUENCIES if layout.num_context else 0)
-        is_large = (layout.num_actions + 1) * part > 2 * largest_size(self.num_tasks)
+        is_large = most_directions(layout, self.num_tasks) == 0
         return TableLayout(layout.num_columns) if is_large else layout
 
     def state_of_features(self, fit: PosteriorFit) -> dict[str, Tensor]:

@@ -21,6 +21,9 @@ LARGEST_STANDARDISED = 10.0
 CONSTANT_SPREAD = 1e-9
 # More columns than this, or than half of the features, are projected to random directions.
 MOST_COLUMNS = 200
+# With one-hot actions they are projected to as few as this, before the actions have no weights of
+# their own.
+FEWEST_DIRECTIONS = 8
 # Linear features of columns have this size, those of constants the size 1; with one task both have
 # the size 2. Columns vary from round to round, and arms do not.
 EXPLORED_COLUMNS = 0.1
@@ -78,7 +81,7 @@ class TableColumns:
         context, _ = layout.split(inputs.to(torch.float64))
         columns, projection = context.shape[1], None
         size = largest_size(num_tasks)
-        most = max(1, min(MOST_COLUMNS, size // 2))
+        most = most_directions(layout, num_tasks) or most_directions(TableLayout(0), num_tasks)
         if columns > most:
             normal = torch.randn(columns, most, generator=generator, dtype=torch.float64)
             projection = torch.linalg.qr(normal).Q.contiguous().to(inputs.device)
@@ -243,6 +246,27 @@ def smooth_features(columns: Tensor, frequencies: Tensor, length: float) -> Tens
 def largest_size(num_tasks: int) -> int:
     """The largest number of features whose covariances of all tasks fit in memory."""
     return min(MOST_FEATURES, math.isqrt(LARGEST_COVARIANCES // num_tasks))
+
+
+def most_directions(layout: TableLayout, num_tasks: int) -> int:
+    """The largest number of directions of the context; 0 if weights for each action are too many.
+
+    Features of all actions are at most 2 P, P = `largest_size`. Contexts with more columns than
+    that allows are projected: weights for each action on some directions are worth more than
+    none on all columns. Several tasks then have at most P features, whose fits take as long.
+    """
+    size = largest_size(num_tasks)
+    most = max(1, min(MOST_COLUMNS, size // 2))
+    blocks, context = layout.num_actions + 1, layout.num_context
+    if not layout.num_actions:
+        return most
+    if not context:
+        return most if blocks <= 2 * size else 0
+    others = 1 + 2 * FEWEST_FREQUENCIES
+    if blocks * (context + others) <= 2 * size:
+        return most
+    affordable = (2 * size if num_tasks == 1 else size) // blocks - others
+    return min(most, affordable) if affordable >= FEWEST_DIRECTIONS else 0
 
 
 def _per_action(part: Tensor, actions: Tensor) -> Tensor:
