@@ -1,6 +1,5 @@
 """The posterior of heads: updates, confidence sets and saved tensors, against dense algebra."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.copy_on_write import CopyOnWriteRows
-from gfucb.models.exploration_rates import exploration_rates
 from gfucb.models.head_posterior import (
     UNTRIED_FACTOR,
     HeadPosterior,
@@ -19,7 +17,6 @@ from gfucb.models.head_posterior import (
     PosteriorSet,
 )
 from gfucb.models.posterior_state import posterior_state, restored_posterior
-from gfucb.models.reward_weights import posterior_variance_parts
 
 TASKS, DIM, LINEAR = 5, 4, 2
 FULL = DIM + LINEAR
@@ -210,33 +207,6 @@ class TestFurtherFeatures:
         farthest = ellipsoid.farthest_heads(normal("directions", TASKS, FULL + 3))
         torch.testing.assert_close(farthest[:, FULL:], heads[:, FULL:])
         assert ellipsoid.squared_distance(farthest) == pytest.approx(2.0)
-
-
-class TestGrowingBonuses:
-    def test_rates_are_logarithms_of_rounds_per_try(self):
-        variances = torch.tensor([[1 / 2, 1 / 30, 0.0], [1 / 2, 1 / 30, 1.0]]).double()
-        found = exploration_rates(variances, torch.tensor([299, 0]))
-        expected = [[math.log(150), math.log(10), 1.0], [1.0, 1.0, 1.0]]
-        torch.testing.assert_close(found, torch.tensor(expected).double())
-
-    def test_only_the_variance_of_the_model_grows(self):
-        counts = torch.full((TASKS,), 10**6)
-        plain = PosteriorEllipsoid(posterior(), 2.0)
-        growing = PosteriorEllipsoid(posterior(), 2.0, counts)
-        tasks, features = torch.tensor([1, 3]), normal("candidates", 2, 6, FULL)
-        torch.testing.assert_close(
-            plain.bonus_widths(features, tasks), plain.squared_widths(features, tasks)
-        )
-        own = posterior().model_variances(features, tasks)
-        grown = growing.bonus_widths(features, tasks) - plain.squared_widths(features, tasks)
-        assert (grown > own).all()
-        torch.testing.assert_close(grown, (exploration_rates(own, counts[tasks]) - 1) * own)
-        parts = posterior_variance_parts(posterior(), features, tasks, counts)
-        torch.testing.assert_close(parts.total, growing.bonus_widths(features, tasks))
-        features[..., :DIM] = 0
-        torch.testing.assert_close(
-            growing.bonus_widths(features, tasks), plain.squared_widths(features, tasks)
-        )
 
 
 class TestEllipsoid:
