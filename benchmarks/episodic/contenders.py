@@ -108,12 +108,12 @@ def _fitted_q(environment: EpisodicEnvironment, scale: float, seed: int) -> Epis
 DEFAULT = "gfucb"
 CONTENDERS: Mapping[str, Contender] = {
     DEFAULT: Contender("EpisodicGFUCB, default", _gfucb),
-    "oracle": Contender("LSVI-UCB, knows the state", _lsvi_ucb, "true features", (0.02, 0.1, 0.3)),
+    "oracle": Contender("LSVI-UCB, knows the state", _lsvi_ucb, "true features", (0.003, 0.02, 0.3)),
     "lsvi-ucb": Contender(
-        "LSVI-UCB, random features", _lsvi_ucb, "random features", (0.03, 0.1, 0.3)
+        "LSVI-UCB, random features", _lsvi_ucb, "random features", (0.01, 0.1, 0.3)
     ),
     "randomised-lsvi": Contender(
-        "randomised LSVI, random features", _randomised, "random features", (0.03, 0.1, 0.3)
+        "randomised LSVI, random features", _randomised, "random features", (0.01, 0.1, 0.3)
     ),
     "epsilon-greedy": Contender(
         "epsilon-greedy LSVI, random features",

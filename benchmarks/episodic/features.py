@@ -18,7 +18,7 @@ from gfucb.core.records import Outcome
 from gfucb.environments import TabularMDPs
 
 # Features of an input are so many for each action, and at most as many in all.
-FEATURES_PER_ACTION, LARGEST_NUMBER = 60, 240
+FEATURES_PER_ACTION, LARGEST_NUMBER = 30, 120
 
 
 class RandomFeatures:
