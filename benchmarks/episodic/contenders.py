@@ -31,12 +31,14 @@ class Contender:
         make: the agent for an environment, a scale and a seed.
         sees: "inputs", "random features" or "true features".
         scales: of exploration, in units of the range; tuning chooses one. None: nothing to tune.
+        share: of the training episodes of a problem, for agents with slow episodes.
     """
 
     label: str
     make: Make
     sees: str = "inputs"
     scales: tuple[float, ...] | None = None
+    share: float = 1.0
 
     def shown(self, problem: Problem, environment: EpisodicEnvironment) -> EpisodicEnvironment:
         """The environment as the agent sees it."""
@@ -108,12 +110,14 @@ def _fitted_q(environment: EpisodicEnvironment, scale: float, seed: int) -> Epis
 DEFAULT = "gfucb"
 CONTENDERS: Mapping[str, Contender] = {
     DEFAULT: Contender("EpisodicGFUCB, default", _gfucb),
-    "oracle": Contender("LSVI-UCB, knows the state", _lsvi_ucb, "true features", (0.003, 0.02, 0.3)),
+    "oracle": Contender(
+        "LSVI-UCB, knows the state", _lsvi_ucb, "true features", (0.003, 0.02, 0.3)
+    ),
     "lsvi-ucb": Contender(
         "LSVI-UCB, random features", _lsvi_ucb, "random features", (0.01, 0.1, 0.3)
     ),
     "randomised-lsvi": Contender(
-        "randomised LSVI, random features", _randomised, "random features", (0.01, 0.1, 0.3)
+        "randomised LSVI, random features", _randomised, "random features", (0.01, 0.1, 0.3), 0.5
     ),
     "epsilon-greedy": Contender(
         "epsilon-greedy LSVI, random features",
@@ -121,5 +125,5 @@ CONTENDERS: Mapping[str, Contender] = {
         "random features",
         (0.05, 0.1, 0.3),
     ),
-    "fitted-q": Contender("fitted Q, network, epsilon-greedy", _fitted_q, "inputs", (0.1,)),
+    "fitted-q": Contender("fitted Q, network, epsilon-greedy", _fitted_q, "inputs", (0.1,), 0.1),
 }

@@ -45,9 +45,8 @@ def solved_rows(
 ) -> list[Row]:
     """Train one contender in one problem."""
     entry, agent_entry = PROBLEMS[problem], CONTENDERS[contender]
-    budget = entry.budget
-    if max_episodes is not None:
-        budget = replace(budget, max_episodes=max_episodes)
+    episodes = max_episodes or round(agent_entry.share * entry.budget.max_episodes)
+    budget = replace(entry.budget, max_episodes=episodes)
     shown = agent_entry.shown(entry, entry.environment(seed))
     return solve(agent_entry.make(shown, scale, seed), shown, budget)
 

@@ -33,7 +33,7 @@ A preset sets the environment, the number of rounds, agents and seeds. Every set
                 --environment.num-tasks 10 --agent.ridge 0.5 --out runs/second
   gfucb run --preset mnist --data-dir data/mnist --agent.name gfucb --out runs/third
 
-Presets lock, rich-lock and linear-mdp are episodic MDPs; a round is then an episode:
+Presets lock, rich-lock, combination-lock and linear-mdp are episodic MDPs; a round is an episode:
   gfucb compare --preset lock --out runs/lock
 
 Agents and environments of your own, registered in a Python file:

@@ -19,6 +19,7 @@ from gfucb.runs.environments import (
     RichLockConfig,
     SyntheticBanditConfig,
 )
+from gfucb.runs.exploration_problems import CombinationLockConfig
 from gfucb.runs.registry import Registry
 
 
@@ -170,6 +171,19 @@ def rich_lock() -> Preset:
             fit_batch=1600,
             fit_window=32,
         ),
+    )
+
+
+@register_preset("combination-lock")
+def combination_lock() -> Preset:
+    """Exploration with fresh noise in every observation."""
+    return Preset(
+        "five locks of 12 stages and 10 actions, in which no observation is seen twice",
+        CombinationLockConfig(),
+        num_rounds=300,
+        agents=("gfucb-cells", "oracle-lsvi-ucb", "uniform-mdp"),
+        seeds=tuple(range(3)),
+        agent=EpisodicAgentConfig(bonus_scale=0.02, ridge=0.0004),
     )
 
 

@@ -160,6 +160,24 @@ _register_gfucb(
 
 
 @register_agent(
+    "gfucb-cells",
+    label="GFUCB, default",
+    description="EpisodicGFUCB with default arguments: learned abstract states.",
+    kind="episodic",
+)
+def default_agent(
+    config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
+) -> EpisodicAgent:
+    """The default agent, which has nothing to set but the range of the sums of rewards."""
+    return EpisodicGFUCB(
+        environment.num_tasks,
+        environment.horizon,
+        value_range=_value_range(environment),
+        seed=seed,
+    )
+
+
+@register_agent(
     "independent-mdp",
     label="each task alone",
     description="gfucb-mdp, one learner per task.",
