@@ -7,8 +7,10 @@ from sharded_problem import make_agent, play_shard, require_same, weights_of
 from thread_shards import in_threads
 
 from gfucb.core.shards import ONE_SHARD, in_any, largest, totals
+from gfucb.estimation.reward_check import standardised_gain
 from gfucb.estimation.reward_scale import robust_range
 from gfucb.exploration.joint_choice import choose_jointly
+from gfucb.models import LinearRepresentation, MultitaskDataset
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +88,22 @@ def test_one_shard_changes_nothing():
     assert ONE_SHARD.sum(values) is values and ONE_SHARD.gather(values) is values
     assert totals(ONE_SHARD, 1.0, 2.0) == (1.0, 2.0) == largest(ONE_SHARD, 1.0, 2.0)
     assert in_any(ONE_SHARD, True) and not in_any(ONE_SHARD, False)
+
+
+def test_the_check_of_self_supervision_compares_the_errors_of_all_shards():
+    generator = torch.Generator().manual_seed(0)
+    tasks = torch.arange(6).repeat(12)
+    inputs = torch.randn(len(tasks), 4, generator=generator, dtype=torch.float64)
+    phis = [LinearRepresentation(torch.eye(4, dtype=torch.float64)[:k]) for k in (2, 4)]
+
+    def gain(shards):
+        own = tasks % shards.count == shards.index
+        data = MultitaskDataset(6, (4,), torch.float64, shards=shards)
+        data.append(tasks[own] // shards.count, inputs[own], inputs[own].sum(1))
+        return standardised_gain(*phis, data, offset=0.0, ridge=1.0)
+
+    expected = gain(ONE_SHARD)
+    assert expected > 1
+    assert in_threads(2, gain) == pytest.approx([expected] * 2)
+    # A shard without samples counts as well.
+    assert in_threads(7, gain) == pytest.approx([expected] * 7)

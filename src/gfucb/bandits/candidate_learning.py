@@ -15,6 +15,7 @@ from gfucb.core.protocols import RepresentationClass, SelfSupervision
 from gfucb.core.random import random_stream
 from gfucb.core.records import Row
 from gfucb.core.setting_descriptions import describe_setting
+from gfucb.core.shards import in_any, totals
 from gfucb.core.validation.arrays import LARGEST_INPUT
 from gfucb.core.validation.components import validate_self_supervision
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
@@ -70,19 +71,23 @@ class CandidateLearning:
 
     def with_candidates(self, inputs: Tensor) -> CandidateLearning:
         """After candidates [n, *input] in the form in which the learner stores inputs."""
-        return replace(self, pool=self.pool.with_inputs(inputs)) if self.uses(inputs) else self
+        if len(inputs) == 0 or not self.uses(inputs):
+            return self
+        return replace(self, pool=self.pool.with_inputs(inputs))
 
     def checks(self, data: MultitaskDataset) -> bool:
         """Whether a check with these data is due."""
+        if not self.method.adaptive:
+            return False
         has_batch = len(self.pool) >= self.method.batch_size_for(len(self.pool))
-        return self.method.adaptive and has_batch and self.check.is_due(data)
+        return in_any(data.shards, has_batch) and self.check.is_due(data)
 
     def steps_for(self, data: MultitaskDataset) -> int:
         """The number of steps before a fit to these data."""
         if not self.check.is_used:
             return 0
-        counts = data.samples_per_task
-        return self.method.steps_for(len(data) / max(1, int((counts > 0).sum())))
+        num_tasks = int((data.samples_per_task > 0).sum())
+        return self.method.steps_for(data.total / max(1, totals(data.shards, num_tasks)[0]))
 
     def generator(self, stream: str, index: int) -> torch.Generator:
         """The source of randomness of the steps before a fit, or of those of a check."""
@@ -108,7 +113,8 @@ class CandidateLearning:
         """
         empty = self.emptied()
         own = {name: tensor for name, tensor in state.items() if name.startswith(CANDIDATES_PREFIX)}
-        validate_state_names(own, [INPUTS, CHECK] if self.uses(inputs) else [])
+        if own or len(inputs):  # a shard without samples has no candidates
+            validate_state_names(own, [INPUTS, CHECK] if self.uses(inputs) else [])
         if not own:
             return empty
         is_float = inputs.is_floating_point()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.bandits.candidate_learning import CandidateLearning
 from gfucb.core.protocols import Representation
+from gfucb.core.shards import in_any
 from gfucb.estimation.reward_check import CHECK_STEPS
 from gfucb.estimation.self_supervised_steps import train_network, train_stack
 from gfucb.models import MultiheadFunction, MultitaskDataset
@@ -36,15 +37,18 @@ def trained_before_fit(
     the fit starts from that network: the one so far has learned the wrong invariances, and fits
     to rewards do not undo them soon. The representation is the same object if nothing changes it.
     """
-    pool = learning.pool.inputs
-    if pool is None:
+    pool, shards = learning.pool.inputs, data.shards
+    if not in_any(shards, pool is not None):
         return learning, representation
+    if pool is None:  # of a shard that was offered nothing yet
+        pool = data.inputs[:0]
     if learning.checks(data):
         untrained = as_network(initial())
-        generator = learning.generator(CHECK_STREAM, len(data))
+        generator = learning.generator(CHECK_STREAM, data.total)
         method = learning.method
+        size = method.batch_size_for(0)
         trained = train_network(
-            method, untrained, pool, generator, CHECK_STEPS, batch_size=method.batch_size_for(0)
+            method, untrained, pool, generator, CHECK_STEPS, batch_size=size, shards=shards
         )
         check = learning.check.after(untrained, trained, data, offset=offset, ridge=ridge)
         if check.ends_use(learning.check):
@@ -56,6 +60,7 @@ def trained_before_fit(
         pool,
         learning.generator(STEPS_STREAM, fit_index),
         learning.steps_for(data),
+        shards=shards,
     )
     return learning, phi
 

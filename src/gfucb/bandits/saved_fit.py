@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -145,8 +145,9 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
         validate_state_like(saved, one.tensors())
         tangents = kind.restored(saved, statistics)
     if candidates is not None:
-        num_seen = len(data) if memory is None else memory.num_seen
+        num_seen = data.total if memory is None else memory.num_seen
         candidates = candidates.restored(state, data.inputs, num_seen)
+        candidates = replace(candidates, check=candidates.check.agreed(learner.shards))
     monitor = PredictionErrorMonitor(*state["monitor"].tolist())
     return SavedFit(
         center,

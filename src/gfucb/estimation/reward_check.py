@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from gfucb.core.protocols import Representation
+from gfucb.core.shards import Shards, largest, totals
 from gfucb.estimation.held_out import head_errors
 from gfucb.estimation.stopping import HeldOutCheck
 from gfucb.models import MultitaskDataset, features_of
@@ -48,9 +50,10 @@ class RewardCheck:
 
     def is_due(self, data: MultitaskDataset) -> bool:
         """Whether to check again with these data."""
-        if len(data) < max(FEWEST_SAMPLES, CHECK_GROWTH * self.num_samples):
+        (num_tasks,) = totals(data.shards, int((data.samples_per_task > 0).sum()))
+        if data.total < max(FEWEST_SAMPLES, CHECK_GROWTH * self.num_samples):
             return False
-        return len(data) >= FEWEST_OF_TASK * int((data.samples_per_task > 0).sum())
+        return data.total >= FEWEST_OF_TASK * num_tasks
 
     def ends_use(self, before: RewardCheck) -> bool:
         """Whether self-supervision was used `before` this check, and no longer is."""
@@ -67,8 +70,15 @@ class RewardCheck:
     ) -> RewardCheck:
         """The check after a comparison on `data`."""
         gain = standardised_gain(untrained, trained, data, offset=offset, ridge=ridge)
-        least = LEAST_GAIN_OF_FEW if len(data) < FEW_SAMPLES else LEAST_GAIN
-        return RewardCheck(gain >= least, len(data))
+        least = LEAST_GAIN_OF_FEW if data.total < FEW_SAMPLES else LEAST_GAIN
+        return RewardCheck(gain >= least, data.total)
+
+    def agreed(self, shards: Shards) -> RewardCheck:
+        """The check that all shards had; one without candidates may not know it."""
+        if shards.count == 1:
+            return self
+        is_unused, num_samples = largest(shards, float(not self.is_used), self.num_samples)
+        return RewardCheck(not is_unused, int(num_samples))
 
 
 def standardised_gain(
@@ -80,6 +90,22 @@ def standardised_gain(
     ridge: float,
 ) -> float:
     """How much lower the squared leave-one-out errors of `other` are, in standard errors."""
+    if data.shards.count == 1:
+        gains = _gains(one, other, data, offset, ridge)
+        error = float(gains.std()) / math.sqrt(len(gains))
+        return float(gains.mean()) / error if error > 0 else 0.0
+    gains = _gains(one, other, data, offset, ridge) if len(data) else torch.zeros(0)
+    sums = (len(gains), float(gains.sum()), float(gains.square().sum()))
+    count, total, squares = totals(data.shards, *sums)
+    mean = total / count
+    variance = max(0.0, squares - count * mean**2) / max(1.0, count - 1)
+    return mean / math.sqrt(variance / count) if variance > 0 else 0.0
+
+
+def _gains(
+    one: Representation, other: Representation, data: MultitaskDataset, offset: float, ridge: float
+) -> Tensor:
+    """How much lower the squared errors of `other` are, for each of some samples."""
     check = HeldOutCheck.of(data, torch.ones(len(data), dtype=torch.bool))
     inputs, targets = check.inputs(data), check.targets(data, offset)
     first, second = (
@@ -92,6 +118,4 @@ def standardised_gain(
         )[check.present].square()
         for phi in (one, other)
     )
-    gains = (first - second).flatten()
-    error = float(gains.std()) / math.sqrt(len(gains))
-    return float(gains.mean()) / error if error > 0 else 0.0
+    return (first - second).flatten()

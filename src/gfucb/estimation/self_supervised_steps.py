@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import SelfSupervision
 from gfucb.core.random import global_randomness_from
+from gfucb.core.shards import ONE_SHARD, Shards, totals
+from gfucb.estimation.shard_gradients import sum_gradients
 from gfucb.estimation.views import SeededViews, Views
 from gfucb.models.nn.cuda_graphs import CudaGraphed
 from gfucb.models.nn.networks import body_of
@@ -32,20 +34,53 @@ def train_network(
     num_steps: int,
     *,
     batch_size: int | None = None,
+    shards: Shards = ONE_SHARD,
 ) -> NeuralRepresentation:
     """A copy of the network after steps on a pool of inputs [item, *input].
 
     If the pool is too small, its inputs have no views, or the steps diverge, it is the network
-    itself. The batches are those of the method for this pool, unless `batch_size` is given.
+    itself. The batches are those of the method for this pool, unless `batch_size` is given. With
+    several shards each has batches of its own pool, and the steps follow the mean gradient of those
+    whose pool is large enough.
     """
     trained = representation.copy()
+    networks = _OneNetwork(trained.module)
     size = method.batch_size_for(len(pool)) if batch_size is None else batch_size
-    steps = _Steps.of(method, _OneNetwork(trained.module), [pool], [generator], num_steps, size)
-    if steps is None:
+    steps = _Steps.of(method, networks, [pool], [generator], num_steps, size)
+    (num_ready,) = totals(shards, float(steps is not None))
+    if not num_ready:
         return representation
-    steps.run()
+    if steps is None:
+        _follow(method, networks.weights, num_steps, shards)
+    else:
+        steps.shards, steps.num_ready = shards, int(num_ready)
+        steps.run()
     is_finite = all(bool(p.isfinite().all()) for p in trained.module.parameters())
     return trained if is_finite else representation
+
+
+def _follow(
+    method: SelfSupervision, weights: Sequence[Tensor], num_steps: int, shards: Shards
+) -> None:
+    """Make the steps of the other shards."""
+    optimiser = _optimiser(method, weights, capturable=weights[0].is_cuda)
+    for _ in range(num_steps):
+        optimiser.zero_grad()
+        sum_gradients(weights, shards)
+        optimiser.step()
+
+
+def _optimiser(
+    method: SelfSupervision, weights: Sequence[Tensor], *, capturable: bool
+) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(
+        weights,
+        lr=method.learning_rate,
+        weight_decay=method.weight_decay,
+        eps=EPSILON,
+        fused=True,
+        capturable=capturable,
+    )
 
 
 def train_stack(
@@ -186,14 +221,9 @@ class _Steps:
         self.pools = nn.utils.rnn.pad_sequence(list(pools), batch_first=True)
         self.sizes = [len(pool) for pool in pools]
         self.batch: tuple[Tensor, ...] = ()
-        self.optimiser = torch.optim.AdamW(
-            networks.weights,
-            lr=method.learning_rate,
-            weight_decay=method.weight_decay,
-            eps=EPSILON,
-            fused=True,
-            capturable=self.device.type == "cuda",
-        )
+        self.optimiser = _optimiser(method, networks.weights, capturable=self.device.type == "cuda")
+        self.shards: Shards = ONE_SHARD
+        self.num_ready = 1
 
     @classmethod
     def of(
@@ -215,8 +245,8 @@ class _Steps:
 
     def run(self) -> None:
         """Make all steps."""
-        # Views that draw from a generator cannot be part of a CUDA graph.
-        is_graphed = isinstance(self.views, SeededViews)
+        # Views that draw from a generator, and exchanges, cannot be part of a CUDA graph.
+        is_graphed = isinstance(self.views, SeededViews) and self.shards.count == 1
         step = CudaGraphed(self._step, self.device) if is_graphed else self._step
         plans = [
             [part.to(self.device) for part in self._plan(size, generator)]
@@ -257,7 +287,9 @@ class _Steps:
             views = self._views_of(torch.cat([inputs, inputs], dim=1), seeds)
         first, second = self.networks.outputs(views).chunk(2, dim=1)
         self.optimiser.zero_grad()
-        self.method.loss(first, second).sum().backward()
+        loss = self.method.loss(first, second).sum()
+        (loss if self.shards.count == 1 else loss / self.num_ready).backward()
+        sum_gradients(self.networks.weights, self.shards)
         self.optimiser.step()
 
     def _views_of(self, inputs: Tensor, seeds: Tensor) -> Tensor:
