@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 FIRST = (
     "how-to/install",
     "tutorials/first_agent",
-    "tutorials/table_of_stores",
+    "tutorials/stores",
     "how-to/add_a_solver",
     "reference/api/gfucb.GFUCB",
 )
