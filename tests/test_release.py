@@ -106,6 +106,7 @@ def test_the_citation_names_this_version_and_the_paper():
     assert paper["title"] in readme and str(paper["year"]) in readme
     assert [author["family-names"] for author in paper["authors"]] == ["Lu", "Zhao", "Du", "Huang"]
     assert paper["identifiers"][0]["value"] == "arXiv:2205.15701"
+    assert PROJECT["urls"]["Paper"].endswith("/2205.15701")
 
 
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
