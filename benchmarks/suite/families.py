@@ -21,6 +21,7 @@ from .contenders import DEFAULT
 from .problems.synthetic import FixedArms, RareRewards, Stores
 from .problems.tables import JesterArms, JesterUsers, Mushroom, School
 from .problems.variants import Columns, Drift, Outlier, Rescaled, WheelAfterWheels
+from .problems.wide import DeepColumns, ImageClasses
 
 MakeEnvironment = Callable[[int, str | Path | None], Any]
 
@@ -139,6 +140,16 @@ def rare(seed: int, data_dir: str | Path | None) -> RareRewards:
     return RareRewards(seed=seed)
 
 
+def deep_columns(seed: int, data_dir: str | Path | None) -> DeepColumns:
+    """Thirty columns in which rewards are those of a network."""
+    return DeepColumns(seed=seed)
+
+
+def digit_classes(seed: int, data_dir: str | Path | None) -> ImageClasses:
+    """Which of ten digits is it?"""
+    return ImageClasses(load_digits(), seed=seed)
+
+
 def drift(seed: int, data_dir: str | Path | None) -> Drift:
     """Digits whose reward maps change after 200 rounds."""
     return Drift(digits(seed, data_dir), at=200)
@@ -178,6 +189,7 @@ def _many_tasks() -> list[Family]:
         Family("fixed-arms", fixed_arms, 300, 100, images, reports_stuck=True),
         Family("linear", linear, 200, 60, images, has_oracle=True),
         Family("finite", finite, 200, 0, images, has_oracle=True),
+        Family("deep-columns", deep_columns, 200, 0, images, has_oracle=True),
         Family("rare-rewards", rare, 1000, 100, (*ARMS, *images)),
         Family("jester-users-300", partial(jester_users, num_tasks=300), 60, 20, ITEMS),
         Family("jester-users-1000", partial(jester_users, num_tasks=1000), 60, 0, ITEMS),
@@ -217,6 +229,7 @@ def _one_task() -> list[Family]:
         ),
         Family("mushroom", mushroom, 2000, 200, ONE_TASK, has_oracle=True),
         Family("jester-arms", jester_arms, 3839, 0, ONE_TASK),
+        Family("digit-classes", digit_classes, 1000, 0, ONE_TASK, has_oracle=True),
     ]
 
 

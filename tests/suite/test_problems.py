@@ -14,10 +14,11 @@ from benchmarks.suite.problems.variants import (
     Rescaled,
     WheelAfterWheels,
 )
+from benchmarks.suite.problems.wide import DeepColumns, ImageClasses
 
 from gfucb.checks import check_bandit_environment
 from gfucb.core.errors import DataFileError
-from gfucb.environments import ImageBandit, WheelBandit, load_digits
+from gfucb.environments import ImageBandit, LabelledImages, WheelBandit, load_digits
 
 
 def digits(seed, num_tasks=3):
@@ -164,6 +165,32 @@ def test_fixed_arms_have_one_best_arm_with_the_gap():
     means = FixedArms(num_tasks=30, seed=1).means
     assert float(means.max()) == pytest.approx(0.7) and float(means.sum(1).var()) < 1e-20
     assert len(means.argmax(1).unique()) > 5
+
+
+def test_the_rewards_of_deep_columns_are_not_linear_but_those_of_their_features_are():
+    environment = DeepColumns(num_tasks=1, num_actions=400, seed=1)
+    round_ = environment.round(1)
+    means = round_.mean_rewards[0] - round_.mean_rewards.mean()
+
+    def unexplained(columns: torch.Tensor) -> float:
+        columns = torch.cat([columns, torch.ones(len(columns), 1).double()], 1)
+        fitted = columns @ torch.linalg.lstsq(columns, means).solution
+        return float((means - fitted).var() / means.var())
+
+    assert unexplained(round_.true_features[0]) < 1e-20
+    assert unexplained(round_.candidates[0]) > 0.05
+
+
+def test_the_class_of_an_image_is_the_best_action():
+    images = LabelledImages(
+        torch.arange(5, dtype=torch.uint8)[:, None, None].expand(-1, 2, 2), torch.arange(5) % 3
+    )
+    environment = ImageClasses(images, noise_scale=0.0, seed=2)
+    for index in range(1, 20):
+        round_ = environment.round(index)
+        assert round_.candidates.shape == (1, 3, 7) and float(round_.mean_rewards.sum()) == 1
+        shown = int(round_.candidates[0, 0, 0] * 255 + 0.5)
+        assert int(round_.mean_rewards.argmax()) == shown % 3
 
 
 def test_variants_change_what_they_say_and_nothing_else():
