@@ -30,6 +30,8 @@ SMALLEST_SHARE = 0.01
 NUM_ITERATIONS = 3
 # The scale of noise is that of nearest neighbours, times at most this factor (as variances).
 LARGEST_NOISE_RATIO = 4.0
+# Between these factors the limit of distances within cells follows the data.
+SCALES = (0.7, 4.0)
 # In many dimensions noise keeps observations apart: the spread in a stage is at most this factor
 # times the scale of neighbours. Beyond it observations fill a space of few dimensions.
 LARGEST_SPREAD = 8.0
@@ -52,11 +54,13 @@ class Clusters:
         transform: to coordinates in which the noise has unit covariance, [column, coordinate].
         directions: in which cells differ, [coordinate, direction].
         labels: the cell of each observation, [stage][observation].
+        scale: multiplies the squared distance beyond which an observation starts a new cell.
     """
 
     transform: Floats
     directions: Floats
     labels: list[Integers]
+    scale: float = 1.0
 
 
 def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
@@ -76,6 +80,7 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
     ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))
     transform = transform / min(ratio, LARGEST_NOISE_RATIO) ** 0.5
     directions, labels = np.zeros((transform.shape[1], 0)), [_one_cell(rows) for rows in stages]
+    scale = 1.0
     is_continuous = ratio > LARGEST_SPREAD
     if basis.shape[1] <= FEW_DIMENSIONS:
         is_continuous = not _has_gaps([rows @ transform for rows in centered])
@@ -87,7 +92,8 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
             whitened, labels
         )
         directions = principal_directions(scatter)
-        labels = [_cells(rows, directions) for rows in whitened]
+        scale = _scale_of_gap([rows @ directions for rows in whitened])
+        labels = [_cells(rows, directions, scale) for rows in whitened]
         residuals = np.concatenate(
             [rows - _means(rows, own)[own] for rows, own in zip(whitened, labels, strict=True)]
         )
@@ -97,7 +103,7 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
         transform = transform @ _whitening(residuals, freedom)
     whitened = [rows @ transform for rows in centered]
     directions = principal_directions(between_scatter(whitened, labels))
-    return Clusters(transform, directions, labels)
+    return Clusters(transform, directions, labels, scale)
 
 
 def _continuous_cells(centered: Sequence[Floats], basis: Floats) -> Clusters:
@@ -218,25 +224,48 @@ def _excess_variance(rows: Floats) -> Floats:
     return np.asarray((vectors * excess) @ vectors.T)
 
 
-def _cells(rows: Floats, directions: Floats) -> Integers:
+def _scale_of_gap(stages: Sequence[Floats]) -> float:
+    """The limit of distances within cells, relative to that of Gaussian noise of one covariance.
+
+    It is in the largest gap between the distances at which groups are joined: noise may have
+    heavier tails, or more variance in some states, and states may be close.
+    """
+    size = stages[0].shape[1]
+    if not size:
+        return 1.0
+    usual = size + distance_limit(size)
+    heights = np.concatenate(
+        [linkage(pdist(rows, "sqeuclidean"), "average")[:, 2] for rows in stages if len(rows) > 1]
+    )
+    low, high = SCALES[0] * usual, SCALES[1] * usual
+    above = np.sort(heights[heights > low])
+    edges = np.log(np.concatenate([[low], above]))
+    gaps = np.diff(edges)[edges[:-1] < np.log(high)]
+    if not len(gaps):
+        return 1.0
+    widest = int(gaps.argmax())
+    return min(SCALES[1], float(np.exp(edges[widest : widest + 2].mean()) / usual))
+
+
+def _cells(rows: Floats, directions: Floats, scale: float) -> Integers:
     """Cells of the whitened rows of a stage: along `directions`, and of rows far from all others.
 
     A new state may differ in a direction that no stage has shown yet.
     """
     labels = _linked(rows)
     if directions.shape[1]:
-        along = _linked(rows @ directions)
+        along = _linked(rows @ directions, scale)
         labels = np.unique(np.stack([labels, along]), axis=1, return_inverse=True)[1].reshape(-1)
     return np.asarray(labels, dtype=np.int64)
 
 
-def _linked(rows: Floats) -> Integers:
+def _linked(rows: Floats, scale: float = 1.0) -> Integers:
     """Average linkage, cut where two means are further apart than noise explains."""
     if len(rows) < 2:
         return _one_cell(rows)
     size = rows.shape[1]
     tree = linkage(pdist(rows, "sqeuclidean"), "average")
-    labels = fcluster(tree, size + distance_limit(size), "distance") - 1
+    labels = fcluster(tree, scale * (size + distance_limit(size)), "distance") - 1
     return np.asarray(labels, dtype=np.int64)
 
 

@@ -93,7 +93,8 @@ class ClusterCells:
         self._directions = clusters.directions
         size, rank = clusters.directions.shape
         # The test on all coordinates is for directions that no stage has shown yet.
-        self._limits = distance_limit(rank), distance_limit(size) * (1.3 if rank else 1.0)
+        along, far = clusters.scale * distance_limit(rank), distance_limit(size)
+        self._limits = along, (1.3 * max(1.0, clusters.scale) if rank else 1.0) * far
         self._means: list[Floats] = []
         self._counts: list[Floats] = []
         for rows, labels in zip(stages, clusters.labels, strict=True):

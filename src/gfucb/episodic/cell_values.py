@@ -13,11 +13,13 @@ import numpy as np
 from gfucb.episodic.cell_counts import CellCounts
 from gfucb.episodic.distinct_rows import Floats, Integers
 
-# The bonus of a pair with n samples is
-#     SPREAD_BONUS * (standard deviation of its targets) / sqrt(n) + COUNT_BONUS * range / n.
+# The bonus of a pair with n of the N samples of its state is
+#     SPREAD_BONUS * (standard deviation of its targets) / sqrt(n)
+#     + COUNT_BONUS * max(1, log(N) / 2) * range / n.
 # Where nothing is random only the second term is left. A dead end of H stages then looks better
-# than it is by at most H COUNT_BONUS / n of the range, and not by the 0.3 H / sqrt(n) of a bonus
-# that does not know the variance.
+# than it is by about H COUNT_BONUS / n of the range, and not by the 0.3 H / sqrt(n) of a bonus
+# that does not know the variance. The logarithm makes the agent return to a pair whose few samples
+# were bad by chance.
 SPREAD_BONUS = 1.0
 COUNT_BONUS = 0.2
 # Within this share of the range of the highest value.
@@ -70,13 +72,19 @@ class StageValues:
         mean_next_squares = sums.next_values(following.state_upper**2) / m
         variance = np.maximum(sums.squares / m - (sums.rewards / m) ** 2, 0.0)
         variance += np.maximum(mean_next_squares - (next_upper / m) ** 2, 0.0)
+        # The variance of few samples is too small: each pair also has one sample of the mean
+        # variance of the stage, over all tasks.
+        variance = (n * variance + (n * variance).sum() / max(n.sum(), 1.0)) / (n + 1)
+        visits = n[:, state_pairs].sum(axis=2)
+        pair_visits = np.zeros_like(n)
+        pair_visits[:, state_pairs] = visits[:, :, None]
+        count_bonus = COUNT_BONUS * np.maximum(1.0, 0.5 * np.log(np.maximum(pair_visits, 1.0)))
         # Paper: one radius for all of a stage. Here it follows the variance of the targets of a
         # pair, as in Bernstein's inequality, so that stages without randomness add little.
-        bonus = SPREAD_BONUS * np.sqrt(variance / m) + COUNT_BONUS * (high - low) / m
+        bonus = SPREAD_BONUS * np.sqrt(variance / m) + count_bonus * (high - low) / m
         seen = n > 0
         upper = np.where(seen, np.clip(targets + bonus, low, high), high)
         means = np.where(seen, (sums.rewards + sums.next_values(following.state_means)) / m, low)
-        visits = n[:, state_pairs].sum(axis=2)
         own_novelty = 1 / (1 + visits)
         pair_novelty = np.zeros_like(n)
         pair_novelty[:, state_pairs] = own_novelty[:, :, None] + 1e-9
