@@ -20,7 +20,7 @@ from gfucb.runs import (
     run_comparison,
     summarise,
 )
-from gfucb.runs.figure_style import text_colour
+from gfucb.runs.figure_style import NARROW, WIDE, text_colour
 from gfucb.runs.plots import action_sets_figure, late_regret, paired_results, regret_curves, svg
 from gfucb.runs.report import lead, report_page, write_report
 from gfucb.runs.summary import half_width
@@ -141,6 +141,17 @@ def test_figures_state_the_seeds_and_have_labels_that_can_be_read(runs):
         assert figure.axes[0].get_title(loc="left") == "mean of 3 seeds, 95% band"
     for text in regret_curves(rows).axes[0].texts:
         assert text.get_color() == text_colour(text.get_color())
+
+
+def test_long_labels_take_several_lines_on_a_phone(runs):
+    rows = load_rows(runs).replace({"agent": {"uniform": "an agent with a long name"}})
+    for width, expected in ((WIDE, False), (NARROW, True)):
+        drawn = regret_curves(rows, width=width), paired_results(rows, width=width)
+        labels = [
+            t.get_text() for t in (*drawn[0].axes[0].texts, *drawn[1].axes[0].get_yticklabels())
+        ]
+        long = [label for label in labels if label.startswith("an agent")]
+        assert len(long) == 2 and all(("\n" in label) == expected for label in long)
 
 
 def test_text_colours_are_dark_enough_and_keep_their_hue():

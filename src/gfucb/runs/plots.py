@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import textwrap
+from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -143,7 +146,8 @@ def paired_results(
         if reference in final.index:
             mean = float(np.nanmean(final.loc[reference]))
             axes.axvline(mean, color=colours[str(reference)], lw=1, ls=":")
-        axes.set_yticks(range(len(final)), [agent_label(str(agent)) for agent in final.index])
+        labels = [_wrapped(agent_label(str(agent)), width) for agent in final.index]
+        axes.set_yticks(range(len(final)), labels)
         axes.set_xlabel(metric.title.lower())
         if metric.is_cost:
             axes.set_xlabel("cumulative regret per task at the end")
@@ -259,6 +263,11 @@ def _curve(
     return float(mean[-1])
 
 
+def _wrapped(label: str, width: float) -> str:
+    """A label in several lines if it would leave little of a figure of this width for the data."""
+    return textwrap.fill(label, 40 if width >= WIDE else 20)
+
+
 def _label_ends(
     axes: Axes, ends: dict[str, float], colours: dict[str, str], high: float, low: float = 0.0
 ) -> None:
@@ -267,16 +276,19 @@ def _label_ends(
     bottom, top = float(to_axis(low)) if low else 0.0, float(to_axis(high))
     agents = sorted(ends, key=lambda agent: ends[agent])
     heights = [(float(to_axis(min(ends[a], high))) - bottom) / (top - bottom) for a in agents]
-    gap = 0.058
-    for i in range(1, len(heights)):
+    width = cast(Figure, axes.figure).get_figwidth()
+    labels = [_wrapped(agent_label(a) + (" ↑" if ends[a] > high else ""), width) for a in agents]
+    lines = [label.count("\n") + 1 for label in labels]
+    gaps = [0.058 * (below + above) / 2 for below, above in pairwise(lines)]
+    for i, gap in enumerate(gaps, start=1):
         heights[i] = max(heights[i], heights[i - 1] + gap)
     if heights:
         heights[-1] = min(heights[-1], 0.985)
-    for i in range(len(heights) - 2, -1, -1):
+    for i, gap in reversed(list(enumerate(gaps))):
         heights[i] = min(heights[i], heights[i + 1] - gap)
-    for agent, height in zip(agents, heights, strict=True):
+    for agent, label, height in zip(agents, labels, heights, strict=True):
         axes.annotate(
-            agent_label(agent) + (" ↑" if ends[agent] > high else ""),
+            label,
             (1.012, height),
             xycoords="axes fraction",
             color=text_colour(colours[agent]),
