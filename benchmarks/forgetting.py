@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.paired import Job, interval, make_runs, ratio, write_table
+from benchmarks.paired import Job, interval, make_runs, ratio, stored_runs, write_table
 from benchmarks.suite.problems.synthetic import Stores
 from benchmarks.suite.problems.variants import Drift
 
@@ -116,8 +116,8 @@ def play(job: Job, digits: str | None = None) -> Mapping[str, Any]:
 def jobs_of(problems: list[str], seeds: list[int]) -> list[Job]:
     """All runs, those that take long first."""
     jobs: list[Job] = []
-    for problem in problems:
-        for seed in seeds:
+    for seed in seeds:
+        for problem in problems:
             base: Job = {"problem": problem, "seed": seed}
             for setting in (*FORGETTING, FRESH):
                 jobs.append({**base, "setting": setting, "changes": True})
@@ -132,26 +132,29 @@ def tables(lines: list[dict[str, Any]]) -> dict[str, Any]:
         for line in lines
         for j in [line["job"]]
     }
-    problems = dict.fromkeys(key[0] for key in found)
-    seeds = sorted({key[3] for key in found})
+    rows: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for problem, setting, changes, _ in dict.fromkeys((*key[:3], None) for key in found):
+        reference = FRESH if changes else "everything"
+        seeds = [
+            key[3]
+            for key in sorted(found)
+            if key[:3] == (problem, setting, changes)
+            and (problem, reference, changes, key[3]) in found
+        ]
+        if setting == FRESH or not seeds:
+            continue
+        own, others = (
+            [_regret(found[problem, name, changes, seed], changes) for seed in seeds]
+            for name in (setting, reference)
+        )
+        kept = [found[problem, setting, changes, seed]["kept"] for seed in seeds]
+        row = {"problem": problem, "setting": setting, "regret": float(np.mean(own))}
+        rows[changes].append(row | ratio(own, others) | {"samples_per_task": float(np.mean(kept))})
+    return {"after_a_change_to_fresh": rows[True], "without_a_change_to_everything": rows[False]}
 
-    def regrets(problem: str, setting: str, changes: bool) -> list[float]:
-        results = [found[problem, setting, changes, seed] for seed in seeds]
-        return [r["after"] if changes else r["before"] + r["after"] for r in results]
 
-    after, price = [], []
-    for problem in problems:
-        fresh, all_kept = regrets(problem, FRESH, True), regrets(problem, "everything", False)
-        for setting in FORGETTING:
-            own = regrets(problem, setting, True)
-            row = {"problem": problem, "setting": setting, "regret": float(np.mean(own))}
-            after.append(row | ratio(own, fresh))
-        for setting in SETTINGS:
-            own = regrets(problem, setting, False)
-            kept = [found[problem, setting, False, seed]["kept"] for seed in seeds]
-            row = {"problem": problem, "setting": setting, "regret": float(np.mean(own))}
-            price.append(row | ratio(own, all_kept) | {"samples_per_task": float(np.mean(kept))})
-    return {"after_a_change_to_fresh": after, "without_a_change_to_everything": price}
+def _regret(result: Mapping[str, float], changes: bool) -> float:
+    return result["after"] if changes else result["before"] + result["after"]
 
 
 def main() -> None:
@@ -160,6 +163,8 @@ def main() -> None:
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
     parser.add_argument("--seeds", type=int, default=8, help="this many, from --first-seed on")
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--settings", nargs="*", default=None, help="some of them; by default all")
+    parser.add_argument("--only-stored", action="store_true", help="tables of all stored runs")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--digits", default=None, help="file with images and labels")
     parser.add_argument("--save-digits", type=Path, default=None)
@@ -173,7 +178,14 @@ def main() -> None:
         return
     seeds = list(range(choices.first_seed, choices.first_seed + choices.seeds))
     jobs = jobs_of(choices.problems, seeds)
-    lines = make_runs(partial(play, digits=choices.digits), jobs, choices.runs, choices.processes)
+    if choices.settings:
+        wanted = set(choices.settings)
+        jobs = [job for job in jobs if job["setting"] in wanted]
+    if choices.only_stored:
+        lines = stored_runs(choices.runs)
+    else:
+        play_job = partial(play, digits=choices.digits)
+        lines = make_runs(play_job, jobs, choices.runs, choices.processes)
     content = tables(lines)
     for row in (row for table in content.values() for row in table):
         print(row)
