@@ -28,7 +28,7 @@ def build(which: str, seed: int = 0, **settings: object) -> GFUCB:
     settings.setdefault("refit_growth", 2.0)
     if which == "network":
         settings.setdefault("fit", VariableProjection(steps=2, max_steps=2))
-    return GFUCB(TASKS, representation, seed=seed, value_range=(0.0, 1.0), **settings)
+    return GFUCB(TASKS, representation, seed=seed, **settings)
 
 
 def offered(which: str, index: int) -> Tensor:
@@ -99,6 +99,9 @@ class TestAgents:
     @pytest.mark.parametrize("name", SETTINGS)
     def test_a_restored_agent_continues_to_the_last_bit(self, which, name):
         agent, other = (build(which, **SETTINGS[name]) for _ in range(2))
+        # The first reward, which is dropped later, is the smallest.
+        decision = agent.decide(offered(which, 99))
+        agent.observe(decision, [-0.5] * TASKS)
         play(agent, which, range(7))
         other.load_state(agent.state())
         for one in (agent, other):

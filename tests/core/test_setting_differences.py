@@ -39,6 +39,8 @@ CHANGES = {
     "replan_growth": 3.0,
     "refit_growth": 2.0,
     "self_supervision": Contrastive(),
+    "forgetting": "auto",
+    "max_samples_per_task": 9,
     "share_stages": True,
     "next_targets": 1,
     "reward_weight": 0.5,

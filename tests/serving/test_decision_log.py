@@ -21,8 +21,6 @@ from gfucb.core.errors import DecisionLogError, GFUCBError
 from gfucb.core.log_records import RowStatus
 from gfucb.estimation import Contrastive
 from gfucb.models.table_features import FEWEST_FREQUENCIES
-from gfucb.serving import log_schema as schema
-from gfucb.serving.opening import rebuild
 from gfucb.serving.stored_arrays import DTYPES, StoredArray
 
 
@@ -325,22 +323,3 @@ class TestRefusedFiles:
                 refused += 1
                 assert "damaged" in str(error) or "columns" in str(error), error
         assert refused > 3
-
-
-def test_a_log_of_an_older_version_is_migrated(tmp_path, monkeypatch):
-    with Agent(log=tmp_path / "log") as agent:
-        play(agent, range(3), ["a"])
-        state = state_of(agent)
-    columns = schema.TABLES["events"] + ", remark TEXT"
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
-    monkeypatch.setitem(schema.TABLES, "events", columns)
-    migration = ("ALTER TABLE events ADD COLUMN remark TEXT",)
-    monkeypatch.setitem(schema.MIGRATIONS, schema.VERSION - 1, migration)
-    with pytest.raises(DecisionLogError, match="older version"):
-        DecisionLog(tmp_path / "log", read_only=True)
-    DecisionLog(tmp_path / "log").close()
-    monkeypatch.setattr(DecisionLog, "add_event", None)  # it writes the columns of this version
-    with DecisionLog(tmp_path / "log") as log:
-        assert log._query("PRAGMA user_version") == [(schema.VERSION,)]
-        model, _ = rebuild(log, GFUCB(1))
-        assert_same(model.agent, state)

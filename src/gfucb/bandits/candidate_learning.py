@@ -14,7 +14,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import RepresentationClass, SelfSupervision
 from gfucb.core.random import random_stream
 from gfucb.core.records import Row
-from gfucb.core.setting_descriptions import describe_setting
+from gfucb.core.setting_descriptions import SELF_SUPERVISION_AUTO, describe_setting
 from gfucb.core.shards import in_any, totals
 from gfucb.core.validation.arrays import LARGEST_INPUT
 from gfucb.core.validation.components import validate_self_supervision
@@ -155,8 +155,8 @@ def describe_candidate_learning(learning: CandidateLearning | None) -> str:
     """The settings, for saved agents."""
     if learning is None:
         return "None"
-    method = describe_setting(learning.method)
-    return f"{method} for images" if learning.images_only else method
+    # What "auto" stands for may change with the version of the library. Files stay readable.
+    return SELF_SUPERVISION_AUTO if learning.images_only else describe_setting(learning.method)
 
 
 def candidate_diagnostics(learning: CandidateLearning | None) -> Row:

@@ -264,7 +264,8 @@ class PosteriorLearner(LearnerBase):
         num_samples = validate_data(state, self.num_tasks)
         memory = memory and memory.restored(state)
         num_fits, samples_at_fit = validate_counters(state, num_samples, memory)
-        scale = self.scaling.restored(state, state["data.targets"])
+        scaled = None if memory is not None and memory.num_dropped else state["data.targets"]
+        scale = self.scaling.restored(state, scaled)
         inputs = state["data.inputs"].to(self.device, copy=True)
         offset, posterior = restored_posterior(state, self.num_tasks, self.device)
         fit = self.restored_fit(state, inputs, offset, posterior)

@@ -124,7 +124,8 @@ def restored_fit(learner: Learner, state: Mapping[str, Tensor]) -> SavedFit:
     num_fits, samples_at_fit = validate_counters(state, num_samples, memory)
     state = {name: tensor.to(learner.device, copy=True) for name, tensor in state.items()}
     inputs, rewards = state["data.inputs"], state["data.targets"]
-    scale = learner.scaling.restored(state, rewards, learner.shards)
+    scaled = None if memory is not None and memory.num_dropped else rewards
+    scale = learner.scaling.restored(state, scaled, learner.shards)
     prior, data, _ = learner.prior(inputs)
     data.append(state["data.tasks"], inputs, rewards)
     representation = learner.representation_class.restored(

@@ -22,6 +22,8 @@ from gfucb.core.digests import digest_of
 SCALARS = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 # The setting that counts only for a state without data: any other state holds the weights.
 INITIAL_WEIGHTS = "initial_weights"
+# The description of self_supervision="auto". Earlier versions wrote what it stood for then.
+SELF_SUPERVISION_AUTO, EARLIER_AUTO = "auto", " for images"
 # Differences of long descriptions are shown with this many characters on either side.
 EXCERPT = 60
 
@@ -80,10 +82,15 @@ def find_difference(
     differs. None if all settings are equal.
     """
     for name in [*one, *(name for name in other if name not in one)]:
-        first, second = one.get(name, "not stated"), other.get(name, "not stated")
+        texts = (settings.get(name, "not stated") for settings in (one, other))
+        first, second = (SELF_SUPERVISION_AUTO if _was_auto(name, t) else t for t in texts)
         if first != second:
             return name, *_excerpts(first, second)
     return None
+
+
+def _was_auto(name: str, text: str) -> bool:
+    return name == "self_supervision" and text.endswith(EARLIER_AUTO)
 
 
 def _excerpts(one: str, other: str) -> tuple[str, str]:

@@ -114,15 +114,19 @@ class RewardScaling:
         return {} if self.value_range is None else scale.tensors()
 
     def restored(
-        self, tensors: Mapping[str, Tensor], rewards: Tensor, shards: Shards = ONE_SHARD
+        self, tensors: Mapping[str, Tensor], rewards: Tensor | None, shards: Shards = ONE_SHARD
     ) -> RewardScale:
-        """The scale with these `tensors`; one that cannot be that of rewards [n] is refused."""
+        """The scale with these `tensors`; one that cannot be that of rewards [n] is refused.
+
+        Rewards are None if the scale is also that of rewards that are no longer stored.
+        """
         known = self.initial()
         if self.value_range is None:
             return known
         scale = RewardScale.restored(tensors)
         if self.is_estimated:
-            lowest, highest = _range_of(rewards, shards)
+            known_range = (-math.inf, math.inf) if rewards is None else _range_of(rewards, shards)
+            lowest, highest = known_range
             expected = RewardScale.of_rewards_in(scale.low, scale.high, scale.location)
             is_possible = scale == expected and lowest <= scale.low and scale.high <= highest
             is_possible &= self.offset is not None or lowest <= scale.location <= highest

@@ -8,7 +8,7 @@ from gfucb.core.errors import DecisionLogError
 
 # "gfuc" in ASCII: identifies our files among all SQLite files.
 APPLICATION_ID = 0x67667563
-VERSION = 1
+VERSION = 2
 TABLES = {
     # Tensors and texts, each distinct one once.
     "arrays": """
@@ -37,8 +37,9 @@ INDEXES = (
     "WHERE change_event IS NOT NULL",
     "CREATE INDEX open_rows ON rows (decision, row) WHERE status = 0",
 )
-# Statements that turn a log of this version into one of the next.
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+# Statements that turn a log of this version into one of the next. Version 2 has the same tables;
+# its events say whether the first rewards were fitted at once, which a reader of version 1 ignores.
+MIGRATIONS: dict[int, tuple[str, ...]] = {1: ()}
 
 
 def prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:
@@ -56,12 +57,13 @@ def prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> No
             "open it with the version of gfucb that wrote it"
         )
     if version < VERSION:
-        if read_only:
+        if read_only and any(MIGRATIONS[step] for step in range(version, VERSION)):
             raise DecisionLogError(
                 f"{path} has the older version {version} of the format; an agent that opens it "
                 "for writing migrates it"
             )
-        _migrate(connection, version)
+        if not read_only:
+            _migrate(connection, version)
     _require_structure(connection, path)
 
 
