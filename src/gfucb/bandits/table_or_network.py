@@ -27,8 +27,9 @@ from gfucb.models.reward_weights import (
     RidgeWeights,
 )
 
-# The network starts with this many samples. It is given up after so many, if its share is small.
-FIRST_SAMPLES, LAST_SAMPLES = 30, 2000
+# The network starts with this many samples. It is given up after so many, if it lowers the squared
+# errors to no less than this share: its fits take most of the time.
+FIRST_SAMPLES, LAST_SAMPLES, LARGEST_RATIO = 30, 2000, 0.97
 SMALL_SHARE = 0.1
 # While its share is small, the network is fitted when the data has grown by this factor.
 GROWTH_BESIDE = 1.5
@@ -82,7 +83,7 @@ class ErrorComparison:
             product=old * self.product + float((table * network).sum()),
             count=old * self.count + len(table),
         )
-        is_last = num_samples >= LAST_SAMPLES and found.share < SMALL_SHARE
+        is_last = num_samples >= LAST_SAMPLES and found.error_ratio > LARGEST_RATIO
         return replace(found, has_given_up=is_last)
 
     def tensor(self) -> Tensor:
