@@ -43,8 +43,18 @@ EPISODIC_AGENTS = {
 }
 
 
+EVALUATION = {
+    "EpisodeBatch",
+    "GreedyEvaluation",
+    "SolvedCriterion",
+    "evaluate_greedy",
+    "greedy_policy",
+}
+
+
 def test_no_exported_episodic_agent_is_left_out():
-    assert {name.split(",")[0] for name in EPISODIC_AGENTS} == set(episodic.__all__)
+    agents = set(episodic.__all__) - EVALUATION
+    assert {name.split(",")[0] for name in EPISODIC_AGENTS} == agents
 
 
 @pytest.mark.parametrize("name", EPISODIC_AGENTS)

@@ -137,3 +137,24 @@ def test_rewards_that_contradict_the_value_range_are_named_once():
 def test_an_agent_with_cells_refuses_questions_about_functions():
     with pytest.raises(InvalidInputError, match="build it with a representation"):
         EpisodicGFUCB(1, 2).confidence_set(0)
+
+
+def test_raw_observations_are_refused_with_the_way_to_append_actions():
+    agent = EpisodicGFUCB(1, 2)
+    with pytest.raises(InvalidInputError, match=r"got \[1, 5\]; .* gfucb.with_actions"):
+        agent.plan(torch.zeros(1, 5))
+    assert not agent.state()
+
+
+def test_a_pair_that_was_unlucky_twice_is_tried_again():
+    agent = EpisodicGFUCB(1, 1)
+    candidates = with_actions([[0.0]], 2)
+    tried = []
+    for _ in range(60):
+        agent.plan(candidates)
+        decision = agent.decide(0, candidates)
+        action = int(decision.actions)
+        tried.append(action)
+        # Action 1 pays 1 from its third time on, action 0 always 0.1.
+        agent.observe(0, decision, [0.1 if action == 0 else float(tried.count(1) > 2)])
+    assert tried[-10:] == [1] * 10

@@ -263,6 +263,12 @@ class CellLearner:
             candidates, tasks, None, num_tasks=self.num_tasks, device="cpu"
         )
         inputs = action_sets.candidates
+        if inputs.ndim == 2 and inputs.is_floating_point():
+            raise InvalidInputError(
+                "candidates must have the shape [row, action, *input], got "
+                f"{list(inputs.shape)}; if these are observations, [row, column], append the "
+                "actions: gfucb.with_actions(observations, num_actions)"
+            )
         if self._model is not None:
             known = (self._model.num_actions, len(self._model.layout.shared))
             got = (inputs.shape[1], inputs[0, 0].numel())
