@@ -74,6 +74,7 @@ def evaluations(lines: Sequence[Mapping[str, float]], horizon: int) -> list[Row]
                 "episodes": number * EPISODES_AT_ONCE * horizon,
                 "greedy_return": line["eval"],
                 "solved_tasks": int(perfect >= IN_A_ROW),
+                "mean_solved_after": number * EPISODES_AT_ONCE * horizon,
                 "cpu_seconds": line["cpu_seconds"],
                 "seconds": line["seconds"],
             }
@@ -147,7 +148,7 @@ def summary(
     for (method, num_tasks), rows in groups.items():
         line: dict[str, Any] = {"method": method, "num_tasks": num_tasks, "seeds": len(rows)}
         line["solved"] = sum(int(row["solved_tasks"]) == num_tasks for row in rows)
-        for name in ("episodes", "cpu_seconds", "seconds"):
+        for name in ("mean_solved_after", "cpu_seconds", "seconds"):
             line[name] = mean_and_interval([float(row[name]) for row in rows])
         lines.append(line)
     return lines
@@ -158,7 +159,7 @@ def markdown(lines: Sequence[Mapping[str, Any]]) -> str:
     header = "| agent | M | solved | episodes a task | CPU seconds |\n|---|---|---|---|---|\n"
     rows = [
         f"| {line['method']} | {line['num_tasks']} | {line['solved']} of {line['seeds']} | "
-        f"{line['episodes']['mean']:,.0f} | {line['cpu_seconds']['mean']:,.0f} |"
+        f"{line['mean_solved_after']['mean']:,.0f} | {line['cpu_seconds']['mean']:,.0f} |"
         for line in lines
     ]
     return header + "\n".join(rows) + "\n"

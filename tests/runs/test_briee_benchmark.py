@@ -55,15 +55,15 @@ def test_a_lock_is_solved_by_five_perfect_evaluations_in_a_row():
 
 
 def test_a_clone_is_run_beside_ours_and_only_once(clone, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(briee, "run_ours", lambda *settings: [{"episodes": 20, "solved_tasks": 1,
-        "greedy_return": 1.0, "cpu_seconds": 3.0, "seconds": 4.0}])  # fmt: skip
+    row = {"episodes": 30, "mean_solved_after": 20, "solved_tasks": 1, "cpu_seconds": 3.0}
+    monkeypatch.setattr(briee, "run_ours", lambda *settings: [row | {"seconds": 4.0}])
     words = ["--clone", str(clone), "--horizon", "2", "--tasks", "1", "--seeds", "3"]
     words += ["--out", str(tmp_path / "runs"), "--json", str(tmp_path / "briee.json")]
     briee.main(words)
     content = json.loads((tmp_path / "briee.json").read_text())
     ours, theirs = content["results"]
-    assert (ours["method"], ours["episodes"]["mean"]) == ("EpisodicGFUCB, default", 20)
-    assert theirs["solved"] == 1 and theirs["episodes"]["mean"] == 6 * 50 * 2
+    assert (ours["method"], ours["mean_solved_after"]["mean"]) == ("EpisodicGFUCB, default", 20)
+    assert theirs["solved"] == 1 and theirs["mean_solved_after"]["mean"] == 6 * 50 * 2
     assert theirs["cpu_seconds"]["mean"] > 0
     printed = capsys.readouterr().out
     assert "| BRIEE, its own code | 1 | 1 of 1 | 600 |" in printed
