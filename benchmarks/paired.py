@@ -12,6 +12,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def make_runs(
     processes: int = 1,
 ) -> list[dict[str, Any]]:
     """The lines of all jobs; those that are not in the file are computed and added to it."""
+    made = machine()
     known = {_key(line["job"]): line for line in stored_runs(path)}
     missing = [job for job in jobs if _key(job) not in known]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +42,7 @@ def make_runs(
         }
         for count, future in enumerate(as_completed(futures), 1):
             job = dict(futures[future])
-            line = {"job": job, "result": dict(future.result()), "made": machine()}
+            line = {"job": job, "result": dict(future.result()), "made": made}
             file.write(json.dumps(line) + "\n")
             file.flush()
             print(f"{count}/{len(missing)}", json.dumps(line["job"]), line["result"], flush=True)
@@ -86,8 +88,12 @@ def table_text(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
+@cache
 def machine() -> dict[str, str]:
-    """Where a run was made: commit, version of torch, platform."""
+    """Where runs are made: commit, version of torch, platform.
+
+    Read once, before the first run: the code was imported then, whatever is committed later.
+    """
     try:
         command = ["git", "describe", "--always", "--abbrev=40", "--dirty=+"]
         found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=HERE)
