@@ -72,7 +72,7 @@ def test_transformed_digits_are_an_environment(kind):
 def test_every_bandit_preset_can_be_played(name):
     preset = PRESETS[name]
     for agent in preset.agents:
-        config = replace(with_settings(agent, preset.agent), fit_steps=2)
+        config = with_settings(agent, replace(preset.agent, fit_steps=2))
         run = RunConfig(preset.environment, config, 2, preset.seeds[0])
         assert list(prepare(run).rows())[-1]["regret"] >= 0
 
