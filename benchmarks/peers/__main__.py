@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
+
 from gfucb.runs.text_files import write_text
 
 from .environments import make_environment
 from .plan import PEERS
 from .problem_files import PROBLEMS
 from .running import Comparison, run
-from .table import markdown, run_table, summary_table
+from .table import compact, costs, markdown, quoted, run_table, summary_table, verdicts
 
 OUT = Path("runs") / "peers"
 CACHE = Path.home() / ".cache" / "gfucb-peers"
@@ -38,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--seeds", type=int, default=3, help="report seeds, from 0")
+    parser.add_argument(
+        "--documents", nargs="+", type=Path, default=[], help="whose tables are replaced"
+    )
     parser.add_argument("--only-tables", action="store_true", help="of the runs that exist")
     return parser
 
@@ -54,6 +59,16 @@ def write_tables(comparison: Comparison, directory: Path) -> str:
     write_text(directory / "summary.csv", summary.to_csv(index=False))
     write_text(directory / "table.md", text)
     return text
+
+
+def write_documents(directory: Path, documents: Sequence[Path]) -> None:
+    """Replace the tables in documents by those of `directory`."""
+    summary = pd.read_csv(directory / "summary.csv")
+    for path in documents:
+        text = path.read_text()
+        for table in (compact(summary), costs(summary), verdicts(summary)):
+            text = quoted(text, table)
+        write_text(path, text)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -75,7 +90,9 @@ def main(words: Sequence[str] | None = None) -> None:
             except subprocess.CalledProcessError as error:
                 say(f"{name} cannot be installed: {error}")
         run(comparison, say)
-    say(write_tables(comparison, given.tables or given.out))
+    tables = given.tables or given.out
+    say(write_tables(comparison, tables))
+    write_documents(tables, given.documents)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -97,6 +98,8 @@ def half_width(values: pd.Series[float]) -> float:
 def markdown(summary: pd.DataFrame, runs: pd.DataFrame) -> str:
     """The compact table, one table for each problem, and the versions."""
     parts = ["# Side by side with other packages", compact(summary)]
+    parts += ["## Decisions per CPU-second, and peak memory", costs(summary)]
+    parts += ["## Against the best and the fastest", verdicts(summary)]
     for problem in summary["problem"].unique():
         own = summary[summary["problem"] == problem]
         spec = PROBLEMS[problem]
@@ -119,6 +122,46 @@ def compact(summary: pd.DataFrame) -> str:
         lines.append(cells)
     titles = [f"{PROBLEMS[p].title} (T = {PROBLEMS[p].num_rounds})" for p in problems]
     return _table(["regret", *titles], lines)
+
+
+def costs(summary: pd.DataFrame) -> str:
+    """Speed and memory of each package on each problem."""
+    problems = list(dict.fromkeys(summary["problem"]))
+    lines = []
+    for peer in dict.fromkeys(summary["peer"]):
+        own = summary[summary["peer"] == peer].set_index("problem")
+        cells = [
+            f"{own.loc[p, 'speed']:,.0f} ({own.loc[p, 'memory']:.0f} MB)" if p in own.index else ""
+            for p in problems
+        ]
+        lines.append([PEERS[peer].title, *cells])
+    return _table(["package", *(PROBLEMS[p].title for p in problems)], lines)
+
+
+def verdicts(summary: pd.DataFrame) -> str:
+    """On each problem: the best other package, and the fastest other one with a network."""
+    lines = []
+    for problem, group in summary.groupby("problem", sort=False):
+        own = group.set_index("peer")
+        others = own.drop(index=[OWN, "uniform"], errors="ignore")
+        neural = others[[PEERS[str(peer)].is_neural for peer in others.index]]
+        if OWN not in own.index or others.empty:
+            continue
+        best = str(others["regret"].idxmin())
+        ratio = own.loc[OWN, "regret"] / others.loc[best, "regret"]
+        speed = own.loc[OWN, "speed"] / neural["speed"].max() if len(neural) else float("nan")
+        seeds = f"{int(own.loc[OWN, 'seeds'])}"
+        cells = [PEERS[best].title, f"{ratio:.2f}", f"{speed:.2f}", seeds]
+        lines.append([PROBLEMS[str(problem)].title, *cells])
+    head = ["problem", "best other package", "our regret / its regret"]
+    return _table([*head, "our speed / calvera's", "seeds"], lines)
+
+
+def quoted(document: str, table: str) -> str:
+    """The document, with its table of the same first column name replaced by this one."""
+    name = table.split("|")[1].strip()
+    pattern = rf"^\| {re.escape(name)} \|.*?\n(?!\|)"
+    return re.sub(pattern, lambda found: table + "\n", document, count=1, flags=re.S | re.M)
 
 
 def _regret_cell(regrets: pd.Series[float], peer: str) -> str:

@@ -13,7 +13,14 @@ from benchmarks.peers.plan import PEERS, TUNED_ON
 from benchmarks.peers.players.problem import Problem, action_vectors
 from benchmarks.peers.problem_files import PROBLEMS, write_problem
 from benchmarks.peers.running import HERE, Comparison
-from benchmarks.peers.table import compact, run_table, summary_table
+from benchmarks.peers.table import (
+    compact,
+    costs,
+    quoted,
+    run_table,
+    summary_table,
+    verdicts,
+)
 from benchmarks.suite.families import FAMILIES
 
 
@@ -110,6 +117,16 @@ def test_settings_are_chosen_on_the_tuning_seed(tmp_path):
     assert summary.loc["coba", "speed"] == 25.0
     assert pd.isna(summary.loc["gfucb", "difference"])
     assert "| gfucb (default agent) | **4.00** |" in compact(summary.reset_index())
+    assert "| coba | 25 (9 MB) |" in costs(summary.reset_index())
+    assert "| stores, 50 tasks | coba | 0.42 | nan | 2 |" in verdicts(summary.reset_index())
+
+
+def test_tables_of_documents_are_replaced():
+    document = (
+        "a\n\n| regret | x |\n| --- | --- |\n| old | 1 |\n\n| package | y |\n| --- | --- |\n\nb\n"
+    )
+    found = quoted(document, "| regret | z |\n| --- | --- |\n| new | 2 |")
+    assert found == document.replace("| x |", "| z |").replace("old | 1", "new | 2")
 
 
 def test_every_grid_has_requirements_and_every_problem_a_family():
