@@ -141,17 +141,19 @@ def costs(summary: pd.DataFrame) -> str:
 def verdicts(summary: pd.DataFrame) -> str:
     """On each problem: the best other package, and the fastest other one with a network."""
     lines = []
-    for problem, group in summary.groupby("problem", sort=False):
-        own = group.set_index("peer")
-        others = own.drop(index=[OWN, "uniform"], errors="ignore")
-        neural = others[[PEERS[str(peer)].is_neural for peer in others.index]]
-        if OWN not in own.index or others.empty:
+    for problem in dict.fromkeys(summary["problem"]):
+        group = summary[summary["problem"] == problem]
+        names = [str(name) for name in group["peer"]]
+        regrets = dict(zip(names, group["regret"].astype(float), strict=True))
+        speeds = dict(zip(names, group["speed"].astype(float), strict=True))
+        others = [name for name in names if name not in (OWN, "uniform")]
+        if OWN not in names or not others:
             continue
-        best = str(others["regret"].idxmin())
-        ratio = own.loc[OWN, "regret"] / others.loc[best, "regret"]
-        speed = own.loc[OWN, "speed"] / neural["speed"].max() if len(neural) else float("nan")
-        seeds = f"{int(own.loc[OWN, 'seeds'])}"
-        cells = [PEERS[best].title, f"{ratio:.2f}", f"{speed:.2f}", seeds]
+        best = min(others, key=lambda name: regrets[name])
+        fastest = max([speeds[n] for n in others if PEERS[n].is_neural], default=float("nan"))
+        ratios = [regrets[OWN] / regrets[best], speeds[OWN] / fastest]
+        seeds = group["seeds"].astype(int).min()
+        cells = [PEERS[best].title, *(f"{ratio:.2f}" for ratio in ratios), f"{seeds}"]
         lines.append([PROBLEMS[str(problem)].title, *cells])
     head = ["problem", "best other package", "our regret / its regret"]
     return _table([*head, "our speed / calvera's", "seeds"], lines)
@@ -190,7 +192,8 @@ def _problem_table(summary: pd.DataFrame) -> str:
             ]
         )
     head = ["package", "regret of a task", "difference to gfucb, paired", "decisions / CPU-s"]
-    return _table([*head, "peak memory, MB", "seeds", "settings"], lines)
+    # The interval of one seed is not known.
+    return _table([*head, "peak memory, MB", "seeds", "settings"], lines).replace(" ± nan", "")
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

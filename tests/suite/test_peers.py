@@ -16,6 +16,7 @@ from benchmarks.peers.running import HERE, Comparison
 from benchmarks.peers.table import (
     compact,
     costs,
+    markdown,
     quoted,
     run_table,
     summary_table,
@@ -137,3 +138,20 @@ def test_every_grid_has_requirements_and_every_problem_a_family():
             )
     assert {spec.family for spec in PROBLEMS.values()} <= set(FAMILIES)
     assert all(name in PROBLEMS and own in PROBLEMS for name, own in TUNED_ON.items())
+
+
+def test_committed_tables_are_those_of_the_committed_runs():
+    results = HERE / "results"
+    runs = pd.read_csv(results / "runs.csv", keep_default_na=False)
+    assert (results / "table.md").read_text() == markdown(summary_table(runs), runs)
+    assert not any(commit.endswith("+") for commit in runs["commit"])
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/explanation/other_packages.md"])
+def test_documents_quote_the_committed_tables(name):
+    known = (HERE / "results" / "table.md").read_text().splitlines()
+    lines = (HERE.parents[1] / name).read_text().splitlines()
+    titles = [f"| {peer.title} |" for peer in PEERS.values() if peer.name != "gfucb"]
+    found = [line for line in lines if any(line.startswith(title) for title in titles)]
+    assert len(found) >= 5
+    assert [line for line in found if line not in known] == []
