@@ -54,6 +54,7 @@ class Reproduction:
         choices: what was chosen where the claim leaves something open, in Markdown, without
             measured numbers.
         table: from all rows to more numbers for the page, in Markdown.
+        caption: from all rows to the caption of the figure: panels, numbers of seeds, bands.
         title: the title of its section on the page; by default its name.
         order: its position on the page and in `gfucb reproduce all`; small numbers come first.
         in_paper: whether the paper has this experiment; `gfucb reproduce all` computes these.
@@ -66,6 +67,7 @@ class Reproduction:
     config: Callable[[Options], dict[str, Any]] = field(default=lambda options: {})
     choices: str = ""
     table: Callable[[pd.DataFrame], str] = field(default=lambda rows: "")
+    caption: Callable[[pd.DataFrame], str] = field(default=lambda rows: "")
     title: str = ""
     order: int = 100
     in_paper: bool = False

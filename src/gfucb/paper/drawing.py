@@ -1,8 +1,9 @@
-"""Drawing functions that several figures use: mean curves with bands, end labels, log ticks."""
+"""Drawing functions that several figures use: bands, end labels, panel letters, log ticks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from gfucb.runs.summary import half_width
 
 # Smallest distance between two end labels, as a share of the height of the axes.
 LABEL_GAP = 0.06
+# Left end of these labels, as a share of the width of the axes; a line leads there from the curve.
+LABEL_START = 1.035
 
 
 def draw_mean_and_band(axes: Axes, table: pd.DataFrame, style: str = "-", **line: object) -> None:
@@ -29,22 +32,59 @@ def draw_mean_and_band(axes: Axes, table: pd.DataFrame, style: str = "-", **line
 def label_curve_ends(axes: Axes, ends: Mapping[str, tuple[float, str]]) -> None:
     """Write labels to the right of the axes, each near its height and in its colour.
 
-    Call it after the limits of the axes are final.
+    A thin line leads from the end of a curve to its label. Call it after the limits of the axes are
+    final.
     """
     to_fraction = axes.transData + axes.transAxes.inverted()
     x = axes.get_xlim()[1]
     labels = sorted(ends, key=lambda label: ends[label][0])
     heights = [float(to_fraction.transform((x, ends[label][0]))[1]) for label in labels]
-    for label, height in zip(labels, spread_heights(heights, LABEL_GAP), strict=True):
+    spread = spread_heights(heights, LABEL_GAP)
+    for label, end, height in zip(labels, heights, spread, strict=True):
         axes.annotate(
             label,
-            (1.02, height),
+            (1.0, end),
+            (LABEL_START, height),
             xycoords="axes fraction",
+            textcoords="axes fraction",
             color=ends[label][1],
             va="center",
             fontsize=9.5,
             annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": ends[label][1],
+                "lw": 0.8,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0.0, 0.5),  # from the middle of the left end of the label
+            },
         )
+
+
+def letter_panels(panels: Iterable[Axes]) -> None:
+    """Write (a), (b), .. above the upper left corner of each panel."""
+    for letter, axes in zip(ascii_lowercase, panels, strict=False):
+        axes.annotate(
+            f"({letter})",
+            (0.0, 1.0),
+            (-6, 7),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontweight="bold",
+            ha="right",
+            fontsize=10,
+            annotation_clip=False,
+        )
+
+
+def seed_counts(counts: Iterable[int]) -> str:
+    """`20 seeds`, or `1 to 20 seeds` where the numbers differ."""
+    found = sorted(set(counts))
+    if not found:
+        return "no seeds"
+    last = f"{found[-1]} seed{'s' if found[-1] != 1 else ''}"
+    return last if len(found) == 1 else f"{found[0]} to {last}"
 
 
 def spread_heights(heights: Sequence[float], gap: float) -> list[float]:

@@ -83,8 +83,11 @@ def _results(name: str, reproduction: Reproduction, results: Path, directory: Pa
     blocks = (results / "verdict.md").read_text().strip().split("\n\n")
     _heading, claim, *verdicts, _command = blocks
     figure = Path(os.path.relpath(results / "figure.png", directory)).as_posix()
-    parts = [claim, f"![{_title(name)}]({figure})", *verdicts]
-    table = reproduction.table(pd.read_csv(results / "rows.csv"))
+    rows = pd.read_csv(results / "rows.csv")
+    caption = reproduction.caption(rows)
+    below = [f"*{caption}*"] if caption else []
+    parts = [claim, f"![{_title(name)}]({figure})", *below, *verdicts]
+    table = reproduction.table(rows)
     if table:
         parts.append(table)
     return [*parts, _provenance(name, read_json(results / "provenance.json"))]

@@ -8,7 +8,7 @@ optimisation procedure in three variants.
 
 from gfucb.paper.common import Reproduction
 from gfucb.paper.fig1.analysis import table, verdicts
-from gfucb.paper.fig1.plots import figure
+from gfucb.paper.fig1.plots import caption, figure
 from gfucb.paper.fig1.sweep import config, jobs
 from gfucb.paper.figure_registry import register_reproduction
 
@@ -42,6 +42,7 @@ FIG1 = Reproduction(
     "M = 5, M = 5 is below M = 1, and M = 1 is below independent ε-greedy.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     choices=CHOICES,

@@ -9,9 +9,15 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator
 
-from gfucb.paper.drawing import draw_mean_and_band, label_curve_ends, plain_log_ticks
+from gfucb.paper.drawing import (
+    draw_mean_and_band,
+    label_curve_ends,
+    letter_panels,
+    plain_log_ticks,
+    seed_counts,
+)
 from gfucb.paper.fig1.analysis import best_epsilon, common_seeds, final_regrets, rows_of
-from gfucb.paper.fig1.sweep import GROUP_SIZES, Curve
+from gfucb.paper.fig1.sweep import GROUP_SIZES, PAPER_VARIANTS, Curve
 from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
@@ -24,8 +30,8 @@ STYLES: dict[Curve, tuple[str, str, str]] = {
     Curve("gfucb", 100, num_tasks=100): ("#5e2300", "-", "GFUCB, M = 100"),
     Curve("greedy"): ("#0072b2", "--", "multitask greedy, M = 10"),
     Curve("paper"): ("#cc79a7", "-", "paper's procedure, M = 10"),
-    Curve("literal-sum"): ("#cc79a7", ":", "as printed (sum), M = 10"),
-    Curve("literal-mean"): ("#cc79a7", "--", "as printed (mean), M = 10"),
+    Curve("literal-sum"): ("#7b4fa3", ":", "as printed (sum), M = 10"),
+    Curve("literal-mean"): ("#5b6fb8", "--", "as printed (mean), M = 10"),
     Curve("oracle-ucb", 1): ("#222222", ":", "UCB, true representation"),
 }
 COLOURS_BY_ACTIONS = {10: "#b84a00", 5: "#0072b2", 2: "#009e73"}
@@ -41,14 +47,28 @@ def figure(rows: pd.DataFrame) -> Figure:
         _draw_curves(curves, rows)
         _draw_regret_by_actions(by_actions, rows)
         _draw_regret_by_time(by_time, rows)
+        letter_panels([curves, by_actions, by_time])
         return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Panels, bands and numbers of seeds."""
+    rows = common_seeds(rows)
+    runs = rows.groupby(["agent", "epsilon", "group_size", "num_actions"])["seed"].nunique()
+    is_paper = runs.index.get_level_values("agent").isin(PAPER_VARIANTS)
+    return (
+        "Regret of a task. (a) Mean over seeds and its 95% interval, ten actions. (b) GFUCB "
+        "after the last round, by the number of tasks M that share a representation and the "
+        "number of actions K; 95% intervals. (c) The same regret, against the time of one run. "
+        f"{seed_counts(runs[~is_paper])}; the paper's procedure has {seed_counts(runs[is_paper])}."
+    )
 
 
 def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
     styles = dict(STYLES)
     best = Curve("eps-greedy", 1, epsilon=best_epsilon(rows))
     if best not in styles:
-        styles[best] = ("#009e73", "--", f"independent ε-greedy ({best.epsilon:g}, best)")
+        styles[best] = ("#44a7d4", "--", f"independent ε-greedy ({best.epsilon:g}, best)")
     last = int(rows["round"].max())
     ends: dict[str, tuple[float, str]] = {}
     stopped_early = []
@@ -68,7 +88,7 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
     label_curve_ends(axes, ends)
     for label, mean, colour in stopped_early:
         _label_inside(axes, label, mean, colour, top)
-    axes.set_title("ten tasks in groups of M, K = 10; mean and 95% band", fontsize=10)
+    axes.set_title("ten tasks in groups of M, K = 10", fontsize=10)
 
 
 def _from_zero(regrets: pd.DataFrame) -> pd.DataFrame:
@@ -117,7 +137,7 @@ def _draw_regret_by_actions(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_xticks(list(GROUP_SIZES))
     if axes.has_data():
         axes.legend(frameon=False)
-    axes.set_title("GFUCB by number of actions", fontsize=10)
+    axes.set_title("GFUCB by K", fontsize=10)
 
 
 def _draw_regret_by_time(axes: Axes, rows: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ with a calibrated one.
 from gfucb.estimation import LogRadius
 from gfucb.paper.common import Reproduction
 from gfucb.paper.fig2a.analysis import table, verdicts
-from gfucb.paper.fig2a.plots import figure
+from gfucb.paper.fig2a.plots import caption, figure
 from gfucb.paper.fig2a.sweep import TASK, config, jobs
 from gfucb.paper.figure_registry import register_reproduction
 
@@ -41,6 +41,7 @@ FIG2A = Reproduction(
     "image, and bonus and error are correlated.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     choices=CHOICES,

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gfucb.paper.bonuses import bonus_statistics
+from gfucb.paper.drawing import letter_panels, seed_counts
 from gfucb.paper.fig2a.sweep import CALIBRATED, CERTIFIED, PRINTED, STABLE
 from gfucb.runs.figure_style import STYLE
 
@@ -42,7 +43,21 @@ def figure(rows: pd.DataFrame) -> Figure:
         panels[0, 0].set_xticks(ticks, ["", "0.01", "0.1", "1"])
         panels[0, 0].set_yticks(ticks, ["0.001", "0.01", "0.1", "1"])
         panels[0, 0].text(0.0013, 1.6, "bonus above error", fontsize=9, color="#777777")
+        letter_panels(panels.flat)
         return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Panels, points and numbers of seeds."""
+    points = rows[rows["part"] == "point"]
+    each = points.groupby(["method", "radius"]).size()
+    return (
+        f"Bonus of a test image against the error of the fit, one point for each of {each.max()} "
+        "images, on a logarithmic scale; points beyond the limits are drawn at the border. Above "
+        "the line the bonus covers the error. First row: the radius B as printed; second row: a "
+        f"radius that covers 80% of the errors. {seed_counts([points['seed'].nunique()])}; the "
+        f"verdicts use {seed_counts([rows['seed'].nunique()])}."
+    )
 
 
 def _draw_points(axes: Axes, own: pd.DataFrame, colour: str) -> None:

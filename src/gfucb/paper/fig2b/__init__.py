@@ -7,7 +7,7 @@ which grows with t, and with a fixed radius, which isolates the effect of the da
 
 from gfucb.paper.common import Reproduction
 from gfucb.paper.fig2b.analysis import table, verdicts
-from gfucb.paper.fig2b.plots import figure
+from gfucb.paper.fig2b.plots import caption, figure
 from gfucb.paper.fig2b.sweep import SEEDS, TASK, Sizes, config, jobs
 from gfucb.paper.figure_registry import register_reproduction
 
@@ -32,6 +32,7 @@ FIG2B = Reproduction(
     "from 10 to 20000 samples.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     choices=CHOICES,

@@ -8,7 +8,7 @@ network and for the paper's network.
 
 from gfucb.paper.common import Reproduction
 from gfucb.paper.fig3.analysis import verdicts
-from gfucb.paper.fig3.plots import figure
+from gfucb.paper.fig3.plots import caption, figure
 from gfucb.paper.fig3.sweep import config, jobs
 from gfucb.paper.figure_registry import register_reproduction
 
@@ -34,6 +34,7 @@ FIG3 = Reproduction(
     "the representation learned by a single task does not separate digits.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     choices=CHOICES,

@@ -12,6 +12,7 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from gfucb.environments.image_bandit import NUM_CLASSES
+from gfucb.paper.drawing import letter_panels, seed_counts
 from gfucb.paper.fig3.analysis import NETWORKS, values_by_seed
 from gfucb.paper.fig3.sweep import SINGLE_TASK, TEN_TASKS
 from gfucb.runs.figure_style import STYLE
@@ -49,7 +50,20 @@ def figure(rows: pd.DataFrame) -> Figure:
         bar.set_label("mean inner product of two classes")
         bar.outline.set_visible(False)
         bar.ax.grid(visible=False)
+        letter_panels([*left[0], *right[0], *left[1], *right[1]])
         return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Panels, intervals and numbers of seeds."""
+    own = rows[rows["quantity"] == "accuracy"].groupby("network")["seed"].nunique()
+    return (
+        "Representations after training on one task and on ten. (a), (b), (e), (f): mean inner "
+        "product of the features of two digits, one seed. (c), (g): mean of the diagonal minus "
+        "mean of the other entries. (d), (h): accuracy of the nearest class mean. Points are "
+        f"seeds, diamonds their mean with a 95% interval: {seed_counts([own['default']])} of our "
+        f"network, {seed_counts([own['paper']])} of the paper's."
+    )
 
 
 def _draw_kernel(axes: Axes, rows: pd.DataFrame, setting: str, network: str) -> AxesImage:

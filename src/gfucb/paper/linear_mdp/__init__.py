@@ -8,7 +8,7 @@ contains the true representation and once with a network.
 from gfucb.paper.common import Reproduction
 from gfucb.paper.figure_registry import register_reproduction
 from gfucb.paper.linear_mdp.analysis import verdicts
-from gfucb.paper.linear_mdp.plots import figure
+from gfucb.paper.linear_mdp.plots import caption, figure
 from gfucb.paper.linear_mdp.sweep import config, jobs
 
 __all__ = ["LINEAR_MDP"]
@@ -19,6 +19,7 @@ LINEAR_MDP = Reproduction(
     "the regret with a known representation, and lower than with independent agents.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     order=7,

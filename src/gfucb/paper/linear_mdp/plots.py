@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from gfucb.paper.drawing import draw_mean_and_band
+from gfucb.paper.drawing import draw_mean_and_band, letter_panels, seed_counts
 from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, SHARED
 from gfucb.runs.figure_style import STYLE
 
@@ -36,4 +36,14 @@ def figure(rows: pd.DataFrame) -> Figure:
         panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("cumulative regret per task")
         panels[0].legend(frameon=False, loc="upper left")
+        letter_panels(panels)
         return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Panels, bands and numbers of seeds."""
+    seeds = rows.groupby(["part", "agent"])["seed"].nunique()
+    return (
+        "Regret in linear MDPs: mean over seeds and its 95% interval. (a) A finite class that "
+        f"has the true representation. (b) A network. {seed_counts(seeds)}."
+    )

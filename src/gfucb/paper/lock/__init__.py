@@ -9,7 +9,7 @@ representation need fewer episodes.
 from gfucb.paper.common import Reproduction
 from gfucb.paper.figure_registry import register_reproduction
 from gfucb.paper.lock.analysis import verdicts
-from gfucb.paper.lock.plots import figure
+from gfucb.paper.lock.plots import caption, figure
 from gfucb.paper.lock.sweep import config, jobs
 
 __all__ = ["LOCK"]
@@ -21,6 +21,7 @@ LOCK = Reproduction(
     "fewer episodes.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     order=6,

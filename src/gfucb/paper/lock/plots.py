@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from gfucb.paper.drawing import draw_mean_and_band, plain_log_ticks
+from gfucb.paper.drawing import draw_mean_and_band, letter_panels, plain_log_ticks, seed_counts
 from gfucb.paper.lock.analysis import last_rows
 from gfucb.paper.lock.sweep import DEFAULT, ORACLE, PRINTED, RICH_AGENT
 from gfucb.runs.figure_style import STYLE
@@ -33,7 +33,25 @@ def figure(rows: pd.DataFrame) -> Figure:
         _draw_regret(curves, rows)
         _draw_by_horizon(by_horizon, last_rows(rows, "tabular"))
         _draw_by_tasks(by_tasks, last_rows(rows, "rich"))
+        letter_panels([curves, by_horizon, by_tasks])
         return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Panels, bands and numbers of seeds."""
+    tabular, rich = (rows[rows["part"] == part] for part in ("tabular", "rich"))
+    longest = tabular[tabular["horizon"] == tabular["horizon"].max()]
+    return (
+        f"Combination locks. (a) Regret, mean and 95% interval over {_seeds(longest)}. (b) "
+        "Episodes until the goal is reached first: median and range over the seeds that reach it "
+        f"({_seeds(tabular)} for each horizon); crosses: share of seeds that do not. (c) With "
+        "observations instead of states: points are seeds, diamonds their mean with a 95% "
+        f"interval ({_seeds(rich)})."
+    )
+
+
+def _seeds(rows: pd.DataFrame) -> str:
+    return seed_counts(rows.groupby(["agent", "horizon", "num_tasks"])["seed"].nunique())
 
 
 def _draw_regret(axes: Axes, rows: pd.DataFrame) -> None:

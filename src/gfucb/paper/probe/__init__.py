@@ -8,7 +8,7 @@ single task, to an untrained network and to raw pixels, with different numbers o
 from gfucb.paper.common import Reproduction
 from gfucb.paper.figure_registry import register_reproduction
 from gfucb.paper.probe.analysis import table, verdicts
-from gfucb.paper.probe.plots import figure
+from gfucb.paper.probe.plots import caption, figure
 from gfucb.paper.probe.sweep import config, jobs
 
 __all__ = ["PROBE"]
@@ -31,6 +31,7 @@ PROBE = Reproduction(
     "MNIST with over 95% accuracy.",
     jobs=jobs,
     figure=figure,
+    caption=caption,
     verdicts=verdicts,
     config=config,
     choices=CHOICES,

@@ -10,7 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from gfucb.paper.drawing import draw_mean_and_band, label_curve_ends, plain_log_ticks
+from gfucb.paper.drawing import (
+    draw_mean_and_band,
+    label_curve_ends,
+    letter_panels,
+    plain_log_ticks,
+    seed_counts,
+)
 from gfucb.paper.probe.analysis import REQUIRED_ACCURACY, accuracies
 from gfucb.paper.probe.sweep import PIXELS, SINGLE_TASK, TEN_TASKS, UNTRAINED
 from gfucb.runs.figure_style import STYLE
@@ -34,7 +40,20 @@ def figure(rows: pd.DataFrame) -> Figure:
         lowest = float(rows["accuracy"].min())
         by_samples.set_ylim(max(0.0, math.floor(10 * lowest) / 10), 1.0)
         label_curve_ends(by_labels, _ends(rows))
+        letter_panels([by_samples, by_labels])
         return drawn
+
+
+def caption(rows: pd.DataFrame) -> str:
+    """Panels, bands and numbers of seeds."""
+    seeds = rows.groupby("network")["seed"].nunique()
+    return (
+        "Test accuracy of a linear layer on the features. (a) By the number of bandit samples "
+        "that the representation was trained on. (b) By the number of labels of the linear "
+        "layer. Black line: 95%. Mean over seeds and its 95% interval: "
+        f"{seed_counts([seeds['default']])} of our network; the squares in (a) are means over "
+        f"{seed_counts([seeds['paper']])} of the paper's."
+    )
 
 
 def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
@@ -58,7 +77,7 @@ def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axhline(REQUIRED_ACCURACY, color="#222222", lw=1.1)
     axes.set(xscale="log", xlabel="bandit samples")
     plain_log_ticks(axes, x=True)
-    axes.set_title(f"{labels} labels (black line: 95%; squares: the paper's network)", fontsize=10)
+    axes.set_title(f"{labels} labels", fontsize=10)
 
 
 def _draw_by_labels(axes: Axes, rows: pd.DataFrame) -> None:
@@ -72,7 +91,7 @@ def _draw_by_labels(axes: Axes, rows: pd.DataFrame) -> None:
     counts = sorted(rows["labels"].unique().tolist())
     axes.set_xticks(counts, [str(count) for count in counts])
     plain_log_ticks(axes, x=True)
-    axes.set_title("after the last bandit sample (black line: 95%)", fontsize=10)
+    axes.set_title("after the last bandit sample", fontsize=10)
 
 
 def _most_samples(rows: pd.DataFrame, setting: str) -> pd.DataFrame:
