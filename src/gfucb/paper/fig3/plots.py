@@ -60,7 +60,7 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         "Representations after training on one task and on ten. (a), (b), (e), (f): mean inner "
         "product of the features of two digits, one seed. (c), (g): mean of the diagonal minus "
-        "mean of the other entries. (d), (h): accuracy of the nearest class mean. Points are "
+        "mean of the rest. (d), (h): accuracy of the nearest class mean. Points are "
         f"seeds, diamonds their mean with a 95% interval: {seed_counts([own['default']])} of our "
         f"network, {seed_counts([own['paper']])} of the paper's."
     )
