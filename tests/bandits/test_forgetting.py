@@ -10,11 +10,12 @@ from torch import Tensor
 from gfucb import GFUCB, Agent, BatchedAgents, InvalidInputError, NeuralClass, VariableProjection
 from gfucb.bandits.forgetting import Discounting, DriftDetection, Reservoir, SlidingWindow
 from gfucb.core.features import features_of
-from gfucb.core.random import random_stream
+from gfucb.core.random import global_randomness_from, random_stream
 from gfucb.models import HeadStatistics
 
 TASKS, ACTIONS, COLUMNS = 4, 3, 3
-NETWORK = torch.nn.Sequential(torch.nn.Linear(COLUMNS, 4), torch.nn.Tanh())
+with global_randomness_from(random_stream(0, "network")):
+    NETWORK = torch.nn.Sequential(torch.nn.Linear(COLUMNS, 4), torch.nn.Tanh())
 WHICH = ("table", "catalogue", "network")
 SETTINGS = {
     "window": {"forgetting": SlidingWindow(4)},
