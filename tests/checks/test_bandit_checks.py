@@ -52,7 +52,7 @@ BANDIT_AGENTS = {
 
 
 def test_no_exported_bandit_agent_is_left_out():
-    others = {"BatchedAgents", "Randomisation"}
+    others = {"BatchedAgents", "Randomisation", "Discounting", "DriftDetection", "SlidingWindow"}
     assert set(bandits.__all__) - others == set(BANDIT_AGENTS)
 
 

@@ -39,7 +39,11 @@ def cluster():
     engine = RayEngine(processes=2)
     with engine._connected() as is_own:
         assert is_own
-        children = psutil.Process().children(recursive=True)
+        children = [
+            child
+            for child in psutil.Process().children(recursive=True)
+            if "ray" in " ".join(child.cmdline())  # not the resource tracker of multiprocessing
+        ]
         assert any("raylet" in child.name() for child in children)
         yield ray.get_runtime_context().gcs_address
     assert not ray.is_initialized()

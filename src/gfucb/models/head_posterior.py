@@ -14,6 +14,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import task_sums
 from gfucb.core.protocols import Representation
 from gfucb.core.records import Prediction
+from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.exploration_rates import exploration_rates
@@ -238,6 +239,7 @@ class PosteriorEllipsoid:
     squared_radius: float
     growing_counts: Tensor | None = None
     norm_bound: None = None
+    shards: Shards = ONE_SHARD
 
     @property
     def centers(self) -> Tensor:
