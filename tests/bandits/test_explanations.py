@@ -8,13 +8,20 @@ import pytest
 import torch
 
 import gfucb
+from gfucb import VariableProjection
 from gfucb.bandits.influences import SampleInfluences
 from gfucb.core.features import features_of
 from gfucb.core.random import random_stream
 from gfucb.estimation.evidence import two_level_posterior
 from gfucb.estimation.table_search import TableSamples
 from gfucb.exploration import Linearised
-from gfucb.models import HeadPenalty, HeadStatistics, table_features
+from gfucb.models import (
+    DefaultNetworkClass,
+    HeadPenalty,
+    HeadStatistics,
+    sample_statistics,
+    table_features,
+)
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.reward_weights import posterior_variance_parts
 
@@ -265,3 +272,20 @@ def test_what_is_no_decision_of_this_agent_is_refused(arguments, message, table_
 def test_a_number_of_samples_is_an_integer(number, table_agent):
     with pytest.raises(gfucb.InvalidInputError, match="num_samples"):
         table_agent.explain(table_agent.decide(offered(0)), num_samples=number)
+
+
+def test_agents_of_very_many_tasks_explain_as_others_do(monkeypatch):
+    def explained():
+        network = DefaultNetworkClass(hidden=8)
+        agent = played(gfucb.GFUCB(TASKS, network, seed=0, fit=VariableProjection(steps=2)))
+        return agent.explain(agent.decide(offered(99)))
+
+    plain = explained()
+    monkeypatch.setattr(sample_statistics, "LARGEST_GRAMS", 10)
+    many = explained()
+    assert isinstance(many.influences[0][0], tuple) and many.influences[0][0]
+    weights = [
+        [one.weight for row in found.influences for action in row for one in action]
+        for found in (plain, many)
+    ]
+    assert weights[0] == pytest.approx(weights[1], rel=1e-6)

@@ -83,7 +83,7 @@ class SampleInfluences:
             elif confidence_set.head_norm_bound is None:
                 ellipsoid = confidence_set.ellipsoid()
                 assert ellipsoid is not None, "the center is in its own confidence set"
-                weights = RidgeWeights(ellipsoid.factors, features, data.tasks)
+                weights = RidgeWeights(ellipsoid.factors_of, features, data.tasks)
         rewards = learner.scale.clip(data.targets)
         return cls(weights, data.tasks, data.inputs, rewards, center.offset)
 

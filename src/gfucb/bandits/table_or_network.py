@@ -13,6 +13,7 @@ from gfucb.bandits.log_learning import learn_log
 from gfucb.bandits.table_learner import TableLearner
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
+from gfucb.core.linalg import ridge_cholesky
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.records import ChosenFeatures
 from gfucb.estimation.reward_scale import RewardScale
@@ -159,8 +160,12 @@ class TableOrNetwork:
         data = self.table.data
         assert data is not None  # it has samples
         _, _, statistics = self.network.fit_state(data.inputs[:1])
-        factors = statistics.factors(self.network.penalty.ridge)
-        of_network = RidgeWeights(factors, features[:, first_dim:], data.tasks)
+        ridge = self.network.penalty.ridge
+        of_network = RidgeWeights(
+            lambda tasks: ridge_cholesky(statistics.taken(tasks).grams, ridge),
+            features[:, first_dim:],
+            data.tasks,
+        )
         return AverageWeights(of_table, of_network, self.share, first_dim)
 
     def learn(

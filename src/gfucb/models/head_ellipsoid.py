@@ -66,6 +66,10 @@ class HeadEllipsoid:
         """<centers[task], phi>: [row, action, feature], [row] -> [row, action]."""
         return (features @ self.centers[tasks].unsqueeze(-1)).squeeze(-1)
 
+    def factors_of(self, tasks: Tensor) -> Tensor:
+        """L_i of some tasks: [n] -> [n, feature, feature]."""
+        return self.factors[tasks]
+
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """phi^T V_task^-1 phi: [row, action, feature], [row] -> [row, action]."""
         all_tasks = torch.arange(len(self.factors), device=tasks.device)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from gfucb.core.linalg import ridge_cholesky
-from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.exploration_rates import exploration_rates
 from gfucb.models.head_posterior import HeadPosterior
 
@@ -68,19 +68,21 @@ class RidgeWeights:
     V = ridge I + sum_j phi_j phi_j^T, so the weight of a reward is phi^T V^-1 phi_j.
 
     Args:
-        factors: lower factors of V, [task, feature, feature].
+        factors_of: lower factors of V of some tasks, [n] -> [n, feature, feature].
         features: of all samples, [sample, feature].
         tasks: of all samples, [sample].
     """
 
-    def __init__(self, factors: CopyOnWriteRows, features: Tensor, tasks: Tensor) -> None:
-        self._factors = factors
+    def __init__(
+        self, factors_of: Callable[[Tensor], Tensor], features: Tensor, tasks: Tensor
+    ) -> None:
+        self._factors_of = factors_of
         self._features, self._tasks = features, tasks
 
     def of(self, features: Tensor, task: int) -> Tensor:
         """See `RewardWeights`."""
         number = torch.tensor([task], device=features.device)
-        solved = torch.cholesky_solve(features.mT, self._factors[number][0]).mT
+        solved = torch.cholesky_solve(features.mT, self._factors_of(number)[0]).mT
         return (solved @ self._features.mT) * (self._tasks == task)
 
 

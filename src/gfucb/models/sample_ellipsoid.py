@@ -32,6 +32,10 @@ class SampleEllipsoid(HeadEllipsoid):
         """The factors of all tasks as one tensor, which may be large."""
         return ridge_cholesky(self.statistics.grams, self.ridge)
 
+    def factors_of(self, tasks: Tensor) -> Tensor:
+        """L_i of some tasks: [n] -> [n, feature, feature]."""
+        return ridge_cholesky(self.statistics.taken(tasks).grams, self.ridge)
+
     def squared_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """phi^T V_task^-1 phi: [row, action, feature], [row] -> [row, action]."""
         return self.statistics.inverse_norms(features, tasks, self.ridge)
