@@ -58,9 +58,11 @@ def test_every_episodic_preset_can_be_played(name):
     for agent in preset.agents:
         config = replace(with_settings(agent, preset.agent), fit_steps=2)
         rows = list(prepare(RunConfig(environment, config, 2)).rows())
-        # The values of policies that see observations only are not known exactly.
-        if name != "combination-lock":
-            assert 0 <= rows[-1]["optimism_violations"] <= 1
+        violations = rows[-1].get("optimism_violations")
+        if violations is None:  # values of policies that see observations only are not known
+            assert name == "combination-lock"
+        else:
+            assert 0 <= violations <= 1
 
 
 @pytest.mark.slow
