@@ -1,6 +1,6 @@
 """Regret of fits in the background relative to inline fits, at several rates of requests.
 
-    python -m benchmarks.background_regret --runs OUT/background.jsonl --processes 16
+    python -m benchmarks.background_regret --processes 16 --json benchmarks/background_regret.json
 
 The problem is that of `serving_latency.py`: 500 tasks, 5 actions, 20 features, one random task at
 a time. A fit in the background begins when it is due and is used when it is ready; rewards that
@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-from benchmarks.paired import Job, interval, make_runs, ratio, write_table
+import numpy as np
+from benchmarks.paired import Job, by_seed, interval, numbers, ratio
+from benchmarks.paired_command import Column, Comparison, Rows
 from benchmarks.serving_latency import GOAL_REGRET, TASKS, Stores
 
 from gfucb import GFUCB, Decision
@@ -72,59 +71,53 @@ def play(job: Job) -> Mapping[str, Any]:
     return {"regret": regret, "fits": fits, "longest_fit": round(max(seconds), 2)}
 
 
-def table(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def jobs_of(seeds: Sequence[int], choices: argparse.Namespace) -> list[Job]:
+    """Inline fits, and all rates."""
+    return [
+        {"seed": seed, "rate": rate, "decisions": choices.decisions}
+        for seed in seeds
+        for rate in (INLINE, *choices.rates)
+    ]
+
+
+def tables(lines: Rows) -> Mapping[str, Rows]:
     """Ratios to inline fits over paired seeds, for each rate."""
-    found = {(line["job"]["rate"], line["job"]["seed"]): line["result"] for line in lines}
-    seeds = sorted({seed for _, seed in found})
-    inline = [found[INLINE, seed]["regret"] for seed in seeds]
-    rows = []
-    for rate in sorted({rate for rate, _ in found} - {INLINE}):
-        own = [found[rate, seed] for seed in seeds]
-        measured = ratio([run["regret"] for run in own], inline)
-        longest = max(run["longest_fit"] for run in own)
-        rows.append({"rate": rate, **measured, "goal": GOAL_REGRET, "longest_fit": longest})
-    return rows
+    rows, inline = [], by_seed(lines, rate=INLINE)
+    for rate in sorted({line["job"]["rate"] for line in lines} - {INLINE}):
+        own = by_seed(lines, rate=rate)
+        regrets = numbers("regret", own, inline)
+        longest, fits = (numbers(name, own, inline)[0] for name in ("longest_fit", "fits"))
+        row = {"rate": rate, **ratio(*regrets), "goal": GOAL_REGRET}
+        rows.append(row | {"longest_fit": max(longest), "fits": np.mean(fits)})
+    return {"background regret": rows}
+
+
+COMPARISON = Comparison(
+    name="background_regret",
+    description=(__doc__ or "").splitlines()[0],
+    seeds=20,
+    jobs=jobs_of,
+    play=lambda _: play,
+    tables=tables,
+    columns={
+        "background regret": (
+            Column("requests per second", lambda row: f"{row['rate']:g}"),
+            Column("regret relative to inline fits", interval),
+            Column("fits", lambda row: f"{row['fits']:.0f}"),
+            Column("longest fit", lambda row: f"{row['longest_fit']:.1f} s"),
+            Column("seeds", lambda row: str(row["seeds"])),
+        )
+    },
+)
 
 
 def main() -> None:
     """Make the runs that are missing; write the table if a file is given."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = COMPARISON.parser()
     parser.add_argument("--decisions", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--runs", type=Path, default=Path("runs/background_regret.jsonl"))
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--page", type=Path, default=None, help="document to write the table to")
-    choices = parser.parse_args()
-    jobs: list[Job] = [
-        {"seed": seed, "rate": rate, "decisions": choices.decisions}
-        for seed in range(choices.seeds)
-        for rate in (INLINE, *RATES)
-    ]
-    lines = make_runs(play, jobs, choices.runs, choices.processes)
-    rows = table(lines)
-    print(*rows, sep="\n")
-    if choices.json is not None:
-        from gfucb.runs.provenance import current_provenance
-        from gfucb.runs.text_files import write_json
-
-        content = {"table": rows, "runs": lines, "provenance": current_provenance()}
-        write_json(choices.json, content)
-    if choices.page is not None:
-        write_table(choices.page, "background regret", markdown(rows))
-
-
-def markdown(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """The table of a page."""
-    head = ["requests per second", "regret relative to inline fits", "longest fit", "seeds"]
-    cells = [
-        [f"{row['rate']:g}", interval(row), f"{row['longest_fit']:.1f} s", str(row["seeds"])]
-        for row in rows
-    ]
-    return [head, *cells]
+    parser.add_argument("--rates", type=float, nargs="*", default=list(RATES))
+    COMPARISON.main(parser.parse_args())
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    torch.set_num_threads(1)
     main()

@@ -11,20 +11,20 @@ are tables, whose new heads start from the learned prior. DATA has a directory `
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.paired import Job, by_seed, interval, numbers, ratio
+from benchmarks.paired_command import Column, Comparison, Rows
 from benchmarks.suite.problems.tables import School
 
 from gfucb import GFUCB
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.environments import ImageBandit, load_digits
-from gfucb.runs.provenance import current_provenance
-from gfucb.runs.text_files import write_json
 
 JOINED = (1, 10, 100)
 
@@ -52,17 +52,6 @@ PROBLEMS = {
 }
 
 
-@dataclass(frozen=True)
-class Joined:
-    """The regret of one task in its first rounds, when it joined and alone."""
-
-    problem: str
-    seed: int
-    position: int
-    joined: float
-    alone: float
-
-
 def play(
     agent: GFUCB, environment: BanditEnvironment, tasks: range, rounds: int, own: range
 ) -> float:
@@ -78,54 +67,70 @@ def play(
     return total
 
 
-def measure(name: str, seed: int, data: str) -> list[Joined]:
-    """One seed of a problem."""
-    problem = PROBLEMS[name]
+def measure(job: Job, data: str) -> Mapping[str, Any]:
+    """One seed of a problem: regret of the tasks that joined, and of the same tasks alone."""
+    problem, seed = PROBLEMS[job["problem"]], job["seed"]
     environment = problem.environment(seed, data)
     agent = GFUCB(problem.founders, seed=seed)
     founders = range(problem.founders)
     play(agent, environment, founders, problem.founder_rounds, founders)
-    results = []
+    found: dict[str, float] = {}
     for position in range(1, max(JOINED) + 1):
         task = range(problem.founders + position - 1, problem.founders + position)
         agent.add_tasks()
         regret = play(agent, environment, task, problem.rounds, task)
         if position in JOINED:
             alone = play(GFUCB(1, seed=seed), environment, task, problem.rounds, range(1))
-            results.append(Joined(name, seed, position, regret, alone))
-    return results
+            found |= {f"joined {position}": regret, f"alone {position}": alone}
+    return found
+
+
+def jobs_of(seeds: Sequence[int], choices: argparse.Namespace) -> list[Job]:
+    """All problems."""
+    return [{"problem": name, "seed": seed} for seed in seeds for name in choices.problems]
+
+
+def tables(lines: Rows) -> Mapping[str, Rows]:
+    """Ratios of tasks that joined to tasks alone over paired seeds."""
+    rows = []
+    for name in dict.fromkeys(line["job"]["problem"] for line in lines):
+        found = by_seed(lines, problem=name)
+        for position in JOINED:
+            (joined,), (alone,) = (
+                numbers(f"{kind} {position}", found) for kind in ("joined", "alone")
+            )
+            row = {"problem": name, "position": position}
+            means = {"joined": np.mean(joined), "alone": np.mean(alone)}
+            rows.append(row | means | ratio(joined, alone))
+    return {"joining tasks": rows}
+
+
+COMPARISON = Comparison(
+    name="joining_tasks",
+    description=(__doc__ or "").splitlines()[0],
+    seeds=10,
+    jobs=jobs_of,
+    play=lambda choices: partial(measure, data=choices.data),
+    tables=tables,
+    columns={
+        "joining tasks": (
+            Column("problem", lambda row: row["problem"]),
+            Column("task number, of those that join", lambda row: str(row["position"])),
+            Column("regret when it joins", lambda row: f"{row['joined']:.2f}"),
+            Column("alone", lambda row: f"{row['alone']:.2f}"),
+            Column("ratio", interval),
+            Column("seeds", lambda row: str(row["seeds"])),
+        )
+    },
+)
 
 
 def main() -> None:
-    """Measure all problems and seeds; print and store the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Make the runs that are missing; write the table if a file is given."""
+    parser = COMPARISON.parser()
     parser.add_argument("--data", default="data")
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--json", type=Path, default=None)
-    choices = parser.parse_args()
-    torch.set_num_threads(1)
-    results: list[Joined] = []
-    for name in choices.problems:
-        for seed in range(choices.seeds):
-            results += measure(name, seed, choices.data)
-            print(json.dumps([asdict(result) for result in results[-len(JOINED) :]]), flush=True)
-    table = []
-    for name in choices.problems:
-        for position in JOINED:
-            own = [r for r in results if (r.problem, r.position) == (name, position)]
-            joined, alone = (
-                float(np.mean([getattr(r, n) for r in own])) for n in ("joined", "alone")
-            )
-            table.append(
-                {"problem": name, "position": position, "joined": joined, "alone": alone}
-                | {"ratio": joined / alone, "seeds": len(own)}
-            )
-            print(json.dumps(table[-1]))
-    if choices.json is not None:
-        runs = [asdict(result) for result in results]
-        content = {"table": table, "runs": runs, "provenance": current_provenance()}
-        write_json(choices.json, content)
+    COMPARISON.main(parser.parse_args())
 
 
 if __name__ == "__main__":

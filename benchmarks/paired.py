@@ -55,6 +55,21 @@ def stored_runs(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def by_seed(lines: Sequence[Mapping[str, Any]], **job: Any) -> dict[int, Mapping[str, Any]]:
+    """The results of runs whose jobs have these values, by seed."""
+    return {
+        line["job"]["seed"]: line["result"]
+        for line in lines
+        if all(line["job"].get(name) == value for name, value in job.items())
+    }
+
+
+def numbers(name: str, *results: Mapping[int, Mapping[str, Any]]) -> list[list[float]]:
+    """The numbers of this name on the seeds that all of the results have, in the same order."""
+    seeds = sorted(set.intersection(*(set(found) for found in results)))
+    return [[float(found[seed][name]) for seed in seeds] for found in results]
+
+
 def ratio(first: ArrayLike, second: ArrayLike) -> dict[str, float | int]:
     """mean(first) / mean(second) over paired seeds, with a 95% bootstrap interval over seeds."""
     top, bottom = np.asarray(first, float), np.asarray(second, float)

@@ -5,7 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks import background_regret, forgetting, paired, revenue
+from benchmarks import background_regret, forgetting, joining_tasks, paired, revenue
+
+from gfucb.environments import ImageBandit, load_digits
 
 
 def call(module, monkeypatch, tmp_path, *words: object) -> dict:
@@ -37,15 +39,16 @@ def in_this_process(monkeypatch):
 def test_forgetting_is_compared_with_a_fresh_agent(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(forgetting, "CHANGE", 2)
     monkeypatch.setattr(forgetting, "AFTER", 1)
-    monkeypatch.setattr(forgetting, "SETTINGS", {"everything": {}, "at most 1": {}})
-    monkeypatch.setattr(forgetting, "FORGETTING", ("everything",))
+    monkeypatch.setattr(forgetting, "BOUNDED", {"at most 1": {}})
+    monkeypatch.setattr(forgetting, "FORGETTING", {"everything": {}})
     page = tmp_path / "page.md"
     names = ("after a change to fresh", "without a change to everything")
     page.write_text("".join(f"<!-- {n} -->\nold\n<!-- end of {n} -->\n" for n in names))
     words = ("--problems", "items", "--seeds", 1, "--page", page)
-    content = call(forgetting, monkeypatch, tmp_path, *words)
-    assert [row["setting"] for row in content["after_a_change_to_fresh"]] == ["everything"]
-    price = content["without_a_change_to_everything"]
+    tables = call(forgetting, monkeypatch, tmp_path, *words)["tables"]
+    (after,), price = (tables[name] for name in names)
+    assert after["setting"] == "everything"
+    assert after["late"]["ratio"] == after["ratio"]  # there is one round
     assert [row["ratio"] for row in price] == [1.0, 1.0]  # the same agents here
     assert "old" not in page.read_text() and page.read_text().count("| items |") == 3
     lines = (tmp_path / "runs.jsonl").read_text()
@@ -60,20 +63,56 @@ def test_the_first_round_of_a_fresh_agent_is_that_after_the_change():
     assert (later.round(3).candidates == never.round(3).candidates).all()
 
 
+def test_the_copy_that_sees_a_change_leaves_the_other_agent_alone(monkeypatch):
+    monkeypatch.setattr(forgetting, "CHANGE", 3)
+    monkeypatch.setattr(forgetting, "AFTER", 3)
+    job = {"problem": "items", "seed": 0, "setting": "everything"}
+    played = forgetting.play(job)
+    monkeypatch.setattr(forgetting, "BOUNDED", {"all": {}})
+    alone = forgetting.play(job | {"setting": "all"})  # without the copy
+    assert alone["all"] == played["all"] and "after" not in alone
+    assert played["after"] != played["all"] - played["before"]
+
+
 def test_background_fits_are_used_when_they_are_ready(tmp_path, monkeypatch, capsys):
     for module in (background_regret, sys.modules[background_regret.Stores.__module__]):
         monkeypatch.setattr(module, "TASKS", 3)
-    monkeypatch.setattr(background_regret, "RATES", (1e-9,))  # ready after one more decision
-    content = call(background_regret, monkeypatch, tmp_path, "--decisions", 12, "--seeds", 1)
-    assert [row["rate"] for row in content["table"]] == [1e-9]
+    words = ("--decisions", 12, "--seeds", 1, "--rates", 1e-9)  # ready after one more decision
+    content = call(background_regret, monkeypatch, tmp_path, *words)
+    assert [row["rate"] for row in content["tables"]["background regret"]] == [1e-9]
     inline, background = (run["result"]["fits"] for run in content["runs"])
     assert 1 < background <= inline
 
 
 def test_revenue_is_compared_in_the_unit_of_rewards(tmp_path, monkeypatch, capsys):
     words = ("--problems", "items", "--seeds", 1, "--rounds", 2)
-    (row,) = call(revenue, monkeypatch, tmp_path, *words)["table"]
+    (row,) = call(revenue, monkeypatch, tmp_path, *words)["tables"]["revenue"]
     assert 0 < row["dollars"] < 2 and row["ratio"] == pytest.approx(row["dollars"] / row["scaled"])
+
+
+@pytest.mark.slow
+def test_regret_of_joining_tasks_is_measured(tmp_path, monkeypatch, capsys):
+    def digits(seed: int, _: str) -> ImageBandit:
+        return ImageBandit(load_digits(), num_tasks=4, num_actions=3, seed=seed)
+
+    problem = joining_tasks.Problem(digits, founders=2, founder_rounds=2, rounds=2)
+    monkeypatch.setattr(joining_tasks, "PROBLEMS", {"digits": problem})
+    monkeypatch.setattr(joining_tasks, "JOINED", (1, 2))
+    content = call(joining_tasks, monkeypatch, tmp_path, "--seeds", 1)
+    table = content["tables"]["joining tasks"]
+    assert [row["position"] for row in table] == [1, 2]
+    (result,) = (run["result"] for run in content["runs"])
+    assert table[1]["ratio"] == pytest.approx(result["joined 2"] / result["alone 2"])
+
+
+def test_seeds_that_only_one_setting_has_are_left_out():
+    lines = [
+        {"job": {"seed": seed, "unit": unit}, "result": {"regret": 10 * seed + len(unit)}}
+        for unit, seeds in (("scaled", (2, 0, 1)), ("dollars", (0, 2)))
+        for seed in seeds
+    ]
+    found = [paired.by_seed(lines, unit=unit) for unit in ("scaled", "dollars")]
+    assert paired.numbers("regret", *found) == [[6, 26], [7, 27]]
 
 
 def test_ratios_are_those_of_means_with_intervals_over_seeds():
