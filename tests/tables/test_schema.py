@@ -189,8 +189,13 @@ def test_a_transformer_of_scikit_learn_encodes_the_context():
     other = StandardScaler().fit(table[["visitors"]])
     with pytest.raises(InvalidInputError, match="other features"):
         Schema.from_json(schema.to_json(), other)
-    with pytest.raises(InvalidInputError, match="cannot encode the table"):
+    with pytest.raises(InvalidInputError, match="cannot encode the table: columns are missing"):
         schema.offers(table.drop(columns="weather"))
+    with pytest.raises(InvalidInputError, match="fitted to a data frame and needs one, got dict"):
+        schema.offers(table.to_dict("list"))
+    transformer.fit(table)  # also to action and reward, which it does not use
+    today = table.drop(columns=[ROLES["action"], ROLES["reward"]])
+    assert torch.equal(schema.offers(today).candidates, schema.offers(table).candidates)
 
 
 @pytest.mark.parametrize(

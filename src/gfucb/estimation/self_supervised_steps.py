@@ -14,6 +14,7 @@ from gfucb.core.random import global_randomness_from
 from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.estimation.shard_gradients import sum_gradients
 from gfucb.estimation.views import SeededViews, Views
+from gfucb.models.nn.adamw import FusedAdamW
 from gfucb.models.nn.cuda_graphs import CudaGraphed
 from gfucb.models.nn.networks import body_of
 from gfucb.models.nn.seeded_layers import seed_names, seeded_layers
@@ -72,13 +73,12 @@ def _follow(
 
 def _optimiser(
     method: SelfSupervision, weights: Sequence[Tensor], *, capturable: bool
-) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(
+) -> FusedAdamW:
+    return FusedAdamW(
         weights,
-        lr=method.learning_rate,
+        learning_rate=method.learning_rate,
         weight_decay=method.weight_decay,
-        eps=EPSILON,
-        fused=True,
+        epsilon=EPSILON,
         capturable=capturable,
     )
 

@@ -28,6 +28,7 @@ from gfucb.estimation.stacked_fit import StackedFit
 from gfucb.estimation.stopping import HeldOutStopping, StoppingRule
 from gfucb.estimation.task_plan import TaskPlan, draw_by_task
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset
+from gfucb.models.nn.adamw import FusedAdamW
 from gfucb.models.nn.networks import convolves, num_unbounded
 from gfucb.models.nn.stacked import NetworkStack
 
@@ -221,14 +222,13 @@ class VariableProjection(LeastSquares):
 
     def make_optimiser(
         self, weights: Sequence[Tensor], learning_rate: float, *, capturable: bool = False
-    ) -> torch.optim.Optimizer:
+    ) -> FusedAdamW:
         """AdamW, which updates every weight separately: a stack trains as separate networks do."""
-        return torch.optim.AdamW(
+        return FusedAdamW(
             weights,
-            lr=learning_rate,
+            learning_rate=learning_rate,
             weight_decay=self.weight_decay,
-            eps=self.epsilon,
-            fused=True,
+            epsilon=self.epsilon,
             capturable=capturable,
         )
 

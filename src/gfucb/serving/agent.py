@@ -29,7 +29,7 @@ from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
 from gfucb.serving.roster import ITEMS, REOPEN, RETIRE, TASKS
 from gfucb.serving.runtime import REFITS, Runtime
-from gfucb.serving.table_names import common_names, read_rows, require_schema, task_names
+from gfucb.serving.table_names import common_names, require_schema, task_names
 from gfucb.serving.time_limits import TimeLimit
 from gfucb.tables import Schema
 from gfucb.tables.frames import TableLike
@@ -300,9 +300,9 @@ class Agent(ExplainedDecisions):
                 detail = {name: self.log.put_tensor(values) for name, values in parts}
                 change.add(LEARN, detail)
 
-    def learn_table(self, table: TableLike | str | os.PathLike[str], schema: Schema) -> int:
+    def learn_table(self, table: TableLike, schema: Schema) -> int:
         """Learn from all rows of a table, or of a CSV file, such as a log; return how many."""
-        tasks, inputs, rewards = require_schema(schema).samples(read_rows(table))
+        tasks, inputs, rewards = require_schema(schema).samples(table)
         self.learn(task_names(schema, tasks), inputs, rewards)
         return len(tasks)
 

@@ -1,17 +1,14 @@
-"""Tables with a schema: their tasks and actions by name, and CSV files."""
+"""Tables with a schema: their tasks and actions by name."""
 
 from __future__ import annotations
 
-import csv
-import os
 from typing import Any
 
 from torch import Tensor
 
-from gfucb.core.errors import DataFileError, InvalidInputError
+from gfucb.core.errors import InvalidInputError
 from gfucb.serving.names import Name, encode_name
 from gfucb.tables import Offers, Schema
-from gfucb.tables.frames import TableLike
 
 # The name of the only task of a schema without a column of tasks.
 ONLY_TASK = "all"
@@ -45,17 +42,3 @@ def common_names(offers: Offers) -> tuple[str, ...] | None:
     if any(list(names) != first for names in offers.names):
         return None
     return tuple(encode_name(_name(label), "action") for label in first)
-
-
-def read_rows(table: TableLike | str | os.PathLike[str]) -> TableLike:
-    """The rows of a CSV file; anything else is a table already."""
-    if not isinstance(table, str | os.PathLike):
-        return table
-    try:
-        with open(table, newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataFileError(f"{table} cannot be read as CSV: {error}") from error
-    if not rows:
-        raise DataFileError(f"{table} has no rows")
-    return rows

@@ -116,10 +116,11 @@ class Boolean:
 
     def encode(self, column: RawColumn) -> Array:
         """0 and 1, [row, 1]."""
-        numbers = np.where(column.missing, 0.0, numbers_of(column, self.kind))
+        expected = "true or false"
+        numbers = np.where(column.missing, 0.0, numbers_of(column, self.kind, expected))
         wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
         if len(wrong):
-            refuse(column, self.kind, int(wrong[0]), "true or false")
+            refuse(column, self.kind, int(wrong[0]), expected)
         return numbers[:, None]
 
 

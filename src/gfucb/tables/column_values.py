@@ -18,14 +18,17 @@ Array = NDArray[np.float64]
 CONSTANT_SPREAD = 1e-12
 
 
-def numbers_of(column: RawColumn, expected: str) -> Array:
-    """The values of a column as float64 [row] of at most 1e15; missing ones are NaN."""
+def numbers_of(column: RawColumn, expected: str, values: str = "numbers") -> Array:
+    """The values of a column as float64 [row] of at most 1e15; missing ones are NaN.
+
+    Messages say that the column is of the kind `expected` and must hold `values`.
+    """
     parsed = column.parsed()
     if parsed.kind not in ("number", "boolean", "empty"):
         texts = column.texts() if column.kind == "text" else []
         rows = [row for row, text in enumerate(texts) if text is not None and not _is_number(text)]
         present = np.flatnonzero(~column.missing)
-        refuse(column, expected, rows[0] if rows else int(present[0]), "numbers")
+        refuse(column, expected, rows[0] if rows else int(present[0]), values)
     numbers = np.where(column.missing, np.nan, parsed.values.astype(np.float64))
     wrong = np.flatnonzero(~column.missing & ~(np.abs(numbers) <= LARGEST_INPUT))
     if len(wrong):

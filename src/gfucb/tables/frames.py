@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +11,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import DataFileError, InvalidInputError
 from gfucb.tables.raw_columns import RawColumn, column_of_array, column_of_values
 
 TableLike: TypeAlias = Any
 """A data frame (pandas, polars, pyarrow and others that narwhals knows), a dict of columns, a dict
-of single values (one row), a list of dicts (rows), or an array [row, column]."""
+of single values (one row), a list of dicts (rows), an array [row, column], or the path of a CSV
+file whose first line has the names; its empty cells are missing values."""
 
 EXPECTED = (
-    "a data frame, a dict of columns, a list of dicts (one for each row) or an array [row, column]"
+    "a data frame, a dict of columns, a list of dicts (one for each row), an array [row, column] "
+    "or the path of a CSV file"
 )
 # Columns that a message lists.
 SHOWN_NAMES = 12
@@ -61,6 +65,8 @@ def read_table(table: TableLike, name: str = "table") -> RawTable:
     """The columns of a table of any supported type."""
     if isinstance(table, RawTable):
         return table
+    if isinstance(table, str | os.PathLike):
+        return _from_rows(read_csv(table), name)
     if isinstance(table, Mapping):
         return _from_columns(table, name)
     if hasattr(table, "toarray"):  # scipy's sparse matrices
@@ -72,6 +78,23 @@ def read_table(table: TableLike, name: str = "table") -> RawTable:
     if isinstance(table, list | tuple):
         return _from_rows(table, name)
     return _from_frame(table, name)
+
+
+def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file, as text."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            _text_names(reader.fieldnames or (), f"the file {path}")
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataFileError(f"{path} cannot be read as CSV: {error}") from error
+    if not rows:
+        raise DataFileError(f"{path} has no rows")
+    longer = [number for number, row in enumerate(rows, start=2) if None in row]
+    if longer:
+        raise DataFileError(f"line {longer[0]} of {path} has more values than there are columns")
+    return rows
 
 
 def _from_columns(table: Mapping[Any, Any], name: str) -> RawTable:
@@ -128,6 +151,8 @@ def _from_frame(table: Any, name: str) -> RawTable:
     except (TypeError, ValueError) as error:  # narwhals refuses repeated names by a ValueError
         shown = str(error).replace("\n", " ")
         lazy = "; call .collect() first" if hasattr(table, "collect") else ""
+        if not lazy:
+            _text_names(getattr(table, "columns", ()), name)
         raise InvalidInputError(
             f"{name} must be {EXPECTED}, got {type(table).__name__}{lazy} ({shown})"
         ) from error
@@ -181,11 +206,19 @@ def _reader(name: str, values: Any) -> Callable[[], RawColumn]:
 
 def _text_names(names: Iterable[Any], name: str) -> list[str]:
     """Names of columns as text, which must differ; the columns of arrays are "0", "1", ..."""
+    names = list(names)
+    tuples = [column for column in names if isinstance(column, tuple)]
+    if tuples:
+        raise InvalidInputError(
+            f"the columns of {name} need names of one level, got {tuples[0]!r}; join the levels, "
+            "for example by table.columns = ['_'.join(levels) for levels in table.columns]"
+        )
     texts = [str(column) for column in names]
     repeated = [text for text, count in Counter(texts).items() if count > 1]
     if repeated:
         raise InvalidInputError(
-            f"the columns of {name} need different names, got {repeated[0]!r} twice"
+            f"the columns of {name} need different names, got {repeated[0]!r} more than once; "
+            "rename one of them"
         )
     return texts
 

@@ -62,7 +62,10 @@ class Labels:
         """The names in a column, sorted."""
         found = list(dict.fromkeys(complete_labels(column)))
         if not found:
-            raise InvalidInputError(f"the column {column.name!r} has no rows, hence no names")
+            raise InvalidInputError(
+                f"the column {column.name!r} has no rows, hence no names; pass a table with rows, "
+                "or all names as actions= or tasks="
+            )
         return cls(column.name, tuple(sorted(found)))
 
     @classmethod

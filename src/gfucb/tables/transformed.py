@@ -45,14 +45,14 @@ class Transformed:
 
     def encode(self, table: TableLike) -> Tensor:
         """The output of the transformer as float64 [row, feature]."""
-        names = getattr(self.transformer, "feature_names_in_", None)
+        given = self._fitted_columns(table)
         try:
-            given = table if names is None else table[list(names)]
             output = self.transformer.transform(given)
         except Exception as error:  # of any class of scikit-learn
             raise InvalidInputError(
                 f"the transformer {type(self.transformer).__name__} cannot encode the table: "
-                f"{error}; pass a table like the one it was fitted on"
+                f"{error}; pass a table like the one it was fitted to, and fit it to columns of "
+                "the context only"
             ) from error
         dense = output.toarray() if hasattr(output, "toarray") else output
         encoded = to_tensor(np.asarray(dense), "the output of the transformer").to(torch.float64)
@@ -62,3 +62,18 @@ class Transformed:
                 "impute missing values, for example with SimpleImputer"
             )
         return encoded
+
+    def _fitted_columns(self, table: TableLike) -> Any:
+        """The columns of the table that the fit had, or the whole table if it had no names."""
+        names = getattr(self.transformer, "feature_names_in_", None)
+        if names is None:
+            return table
+        if not hasattr(table, "columns"):
+            raise InvalidInputError(
+                f"the transformer {type(self.transformer).__name__} was fitted to a data frame and "
+                f"needs one, got {type(table).__name__}"
+            )
+        # A log has action and reward. The table of a decision has not, and a ColumnTransformer
+        # that does not use them accepts it.
+        found = set(table.columns)
+        return table[[name for name in names if name in found]]

@@ -54,7 +54,9 @@ class SeededDropout(SeededLayer):
             width = x[0].numel() if len(x) else 0
             words = hashed_words(self.row_seeds, -(-width // 8))
             draws = _bytes_of(words.flatten()).view(len(x), -1)[:, :width].reshape(x.shape)
-        return x * (draws >= self.threshold) * (256 / (256 - self.threshold))
+        # One product with x: a second one would cost as much again, also in the backward pass.
+        scales = (draws >= self.threshold).to(x.dtype) * (256 / (256 - self.threshold))
+        return x * scales
 
 
 class SeededJitter(SeededLayer):

@@ -1,0 +1,51 @@
+"""CSV files as tables."""
+
+import pytest
+import torch
+
+from gfucb.core.errors import DataFileError, InvalidInputError
+from gfucb.tables import Columns, Schema
+
+HISTORY = """\
+store,date,weather,holiday,visitors,promotion,revenue
+Oslo,2026-03-02,rain,false,910,none,120
+Lima,2026-03-02,,true,,coupon,260
+"""
+ROLES = {"task": "store", "action": "promotion", "reward": "revenue"}
+
+
+def test_a_path_is_a_table(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text(HISTORY, encoding="utf-8-sig")  # as spreadsheets write it
+    rows = [line.split(",") for line in HISTORY.splitlines()]
+    columns = dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True))
+    expected = Schema.of(columns, **ROLES)
+    schema = Schema.of(str(path), **ROLES)
+    assert schema.to_json() == expected.to_json()
+    assert {"visitors missing", "weather missing", "holiday"} <= set(schema.feature_names)
+    for found, same in zip(schema.samples(path), expected.samples(columns), strict=True):
+        assert torch.equal(found, same)
+    assert len(schema.offers(path).candidates) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("", DataFileError, "has no rows"),
+        ("a,b\n", DataFileError, "has no rows"),
+        ("a,b\n1,2\n1,2,3\n", DataFileError, "line 3 .* more values than there are columns"),
+        ("a,a\n1,2\n", InvalidInputError, "'a' more than once; rename"),
+        ('a\n"1', DataFileError, "cannot be read as CSV"),
+        ("a,b\n1,\n2,\n", InvalidInputError, r"'b' has no values; leave it out: ignore=\['b'\]"),
+    ],
+)
+def test_files_that_are_no_tables_are_refused(tmp_path, text, error, message):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(error, match=message):
+        Columns.of(path)
+
+
+def test_a_file_that_is_missing_is_named():
+    with pytest.raises(DataFileError, match=r"text cannot be read as CSV: .*No such file"):
+        Columns.of("text")
