@@ -1,26 +1,38 @@
-"""Pages of the command line: one for each command, from the same texts as its `--help`."""
+"""Pages of the command line: one for each command, from the text of its `--help`."""
 
 from __future__ import annotations
 
-import argparse
+import contextlib
+import io
+import os
 import re
-import warnings
-from typing import cast
-
-import tyro
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from unittest import mock
 
 from gfucb.cli.commands import DEFAULTS
-from gfucb.cli.help_texts import reflow_help
+from gfucb.cli.main import main
 
 OTHER_DEFAULTS = """\
 Defaults are those without a preset, environment or agent named;
 `gfucb {name} --preset NAME --help` shows others.
 """
+# So wide that the help of an argument is one line.
+WIDTH = 4000
+
+
+@dataclass
+class Box:
+    """A box of the help: its title, its text, and arguments with their help."""
+
+    title: str
+    description: str = ""
+    arguments: list[tuple[str, str]] = field(default_factory=list)
 
 
 def command_pages() -> dict[str, str]:
     """The text of each page by its file name."""
-    return {f"{name}.md": _page(name, _parser(name)) for name in DEFAULTS}
+    return {f"{name}.md": _page(name, _help(name)) for name in DEFAULTS}
 
 
 def link_commands(text: str, pages: dict[str, str]) -> str:
@@ -33,50 +45,71 @@ def link_commands(text: str, pages: dict[str, str]) -> str:
     return re.sub(r"^\| (`gfucb ([a-z-]+)`)(?= \|)", link, text, flags=re.MULTILINE)
 
 
-def _parser(name: str) -> argparse.ArgumentParser:
-    default = DEFAULTS[name]([])
-    reflow_help(default)
-    with warnings.catch_warnings():
-        # tyro is pinned; it has no other way to list arguments.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        parser = tyro.extras.get_parser(type(default), default=default, prog=f"gfucb {name}")
-    return cast(argparse.ArgumentParser, parser)
+def _help(name: str) -> str:
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # boxes depend on the encoding
+    variables = {"COLUMNS": str(WIDTH), "NO_COLOR": "1"}
+    with (
+        mock.patch.dict(os.environ, variables),
+        contextlib.redirect_stdout(printed),
+        contextlib.suppress(SystemExit),
+    ):
+        main([name, "--help"])
+    printed.seek(0)
+    return printed.read()
 
 
-def _page(name: str, parser: argparse.ArgumentParser) -> str:
-    parts = [f"# gfucb {name}", _escaped(parser.description or "")]
-    groups = {g.title: g for g in parser._action_groups}
-    if any(title and title.endswith(" options") for title in groups):
+def _page(name: str, text: str) -> str:
+    head, *_ = text.split("╭")
+    _usage, _, description = head.partition("\n\n")
+    parts = [f"# gfucb {name}", _escaped(description.strip())]
+    boxes = list(_boxes(text))
+    if any(box.title.endswith(" options") for box in boxes):
         parts.append(OTHER_DEFAULTS.format(name=name))
-    for title, group in groups.items():
-        actions = [action for action in group._group_actions if action.dest != "help"]
-        if actions:
-            parts.append(f"## {(title or 'options').capitalize()}")
-            parts += [_escaped(group.description)] if group.description else []
-            parts.append("\n".join([*_HEAD, *map(_row, actions)]))
+    for box in boxes:
+        rows = [_row(*pair) for pair in box.arguments if pair[0] != "-h, --help"]
+        if rows:
+            parts.append(f"## {box.title.capitalize()}")
+            parts += [_escaped(box.description)] if box.description else []
+            parts.append("\n".join([*_HEAD, *rows]))
     return "\n\n".join(parts) + "\n"
+
+
+def _boxes(text: str) -> Iterator[Box]:
+    """Read the boxes: an argument starts a line, its help follows there or on the next lines."""
+    box = Box("")
+    for line in text.splitlines():
+        if title := re.match(r"╭─ (.+?) ─+╮", line):
+            box = Box(title.group(1))
+            yield box
+        elif (inside := re.match(r"│ (.*) │$", line)) and not set(inside.group(1)) <= set("─ "):
+            content = inside.group(1).rstrip()
+            argument, _, meaning = content.partition("  ")
+            if content.startswith(" "):
+                known, before = box.arguments.pop()
+                box.arguments.append((known, f"{before} {content.strip()}".strip()))
+            elif argument.startswith(("-", "[")) or argument.isupper():
+                box.arguments.append((argument, meaning.strip()))
+            else:
+                box.description = f"{box.description} {content}".strip()
 
 
 _HEAD = ("| argument | default | meaning |", "|---|---|---|")
 
 
-def _row(action: argparse.Action) -> str:
-    meaning, default = action.help or "", ""
-    if found := re.search(r" ?\((required|default: (.*))\)$", meaning, flags=re.DOTALL):
+def _row(argument: str, meaning: str) -> str:
+    default = ""
+    if found := re.search(r" ?\((required|default: (.*))\)$", meaning):
         meaning = meaning[: found.start()]
         default = "required" if found.group(1) == "required" else _code(found.group(2))
-    values = f" {_plain(action)}" if action.nargs != 0 else ""
-    argument = "`, `".join(action.option_strings) + values
-    argument = f"`{argument.strip()}`".replace("|", r"\|")
-    return f"| {argument} | {default} | {_escaped(meaning).replace('|', chr(92) + '|')} |"
+    names = f"`{_plain(argument)}`".replace("|", r"\|")
+    return f"| {names} | {default} | {_escaped(meaning).replace('|', chr(92) + '|')} |"
 
 
-def _plain(action: argparse.Action) -> str:
+def _plain(argument: str) -> str:
     """The values as a word: `INT ...` instead of `[INT [INT ...]]`."""
-    values = str(action.metavar or action.dest)
-    if several := re.fullmatch(r"\[(.+?) \[.*\]\]", values):
-        return f"{several.group(1)} ..."
-    return values.removeprefix("{None}|")
+    plain = re.sub(r"\[([^\[\]]+?) \[.*\]\]", r"\1 ...", argument)
+    plain = re.sub(r"\{([^{},|]+ \.\.\.)\}", r"\1", plain)
+    return plain.replace("{None}|", "").replace(", -", "`, `-")
 
 
 def _code(value: str) -> str:

@@ -287,7 +287,7 @@ class Learner(LearnerBase):
         tangents = weight_statistics_of(self.weight_statistics, fitted, data, features)
         self._store(self._located(fitted), data, statistics, tangents)
         self.candidates = candidates
-        self.num_fits += 1
+        self._count_fit(data)
 
     def _store(
         self,

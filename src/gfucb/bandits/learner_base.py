@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from abc import ABC, abstractmethod
 from typing import Self
 
@@ -11,9 +12,12 @@ import torch
 from gfucb.bandits.forgetting import KeepingRules
 from gfucb.bandits.learner_inputs import usable_device
 from gfucb.bandits.sample_memory import SampleMemory
+from gfucb.core.logs import log
 from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import MultitaskDataset
+
+LOGGER = logging.getLogger(__name__)
 
 
 class LearnerBase(ABC):
@@ -98,6 +102,17 @@ class LearnerBase(ABC):
         if self._memory is not None:
             self._memory = self._memory.after_fit()
         self._samples_at_fit = self._size_of(data)
+
+    def _count_fit(self, data: MultitaskDataset) -> None:
+        self.num_fits += 1
+        log(
+            LOGGER,
+            logging.DEBUG,
+            "fit %(num_fits)d, to %(num_samples)d samples of %(num_tasks)d tasks",
+            num_fits=self.num_fits,
+            num_samples=len(data),
+            num_tasks=self.num_tasks,
+        )
 
     @abstractmethod
     def _is_outdated(self) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.learner import Learner
+from gfucb.core.logs import log
 from gfucb.core.random import random_stream
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def learn_log(
             learner.learn(tasks[part], inputs[part], rewards[part])
             num_done += len(part)
             if len(sizes) > 1:
-                fields = {"num_learned": num_done, "num_samples": len(tasks)}
-                LOGGER.info("learned %d of %d samples", *fields.values(), extra=fields)
+                text = "learned %(num_learned)d of %(num_samples)d samples"
+                log(LOGGER, logging.INFO, text, num_learned=num_done, num_samples=len(tasks))
     except BaseException:
         if num_done:
             learner.load_state(before)

@@ -215,7 +215,7 @@ class PosteriorLearner(LearnerBase):
         self._fit = self.fit_all(data, scale.clip(rewards), self._fit, computed)
         self.scale = scale
         self._end_fit(data)
-        self.num_fits += 1
+        self._count_fit(data)
 
     def _center(self, fit: PosteriorFit) -> MultiheadFunction:
         value_range = self.scaling.reported_range(self.scale)

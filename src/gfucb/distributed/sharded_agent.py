@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import GFUCBError
+from gfucb.core.logs import log
 from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
@@ -26,6 +28,7 @@ from gfucb.distributed.worker import WorkerSettings, run_worker
 
 # A call is repeated this often if a shard dies.
 REPEATS = 2
+LOGGER = logging.getLogger(__name__)
 
 
 class ShardError(GFUCBError):
@@ -173,10 +176,13 @@ class ShardedAgent:
                 for (_, connection), tensors in zip(self._workers, parts, strict=True):
                     send(connection, Message(name, tensors))
                 return self._answers()
-            except (ShardError, OSError):
+            except (ShardError, OSError) as error:
                 self.close()
                 if self.directory is None or repeat == REPEATS:
                     raise
+                text = "shards are rebuilt from %(directory)s (%(attempt)d): %(error)s"
+                fields = {"directory": str(self.directory), "attempt": repeat + 1}
+                log(LOGGER, logging.WARNING, text, **fields, error=str(error))
                 self._start()
                 if self.calls == call:  # all shards had kept the rewards before one died
                     return []

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.logs import log
 from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import validate_count, validate_not_negative, validate_number
 from gfucb.estimation.held_out import all_targets, head_errors
@@ -192,18 +193,17 @@ class StoppingRule:
         is_best = error < self.best_error * (1 - self.settings.smallest_gain)
         if is_best:
             self.best_error, self.best_step = error, step
-        fields = {
-            "num_samples": self.num_samples,
-            "step": step,
-            "most_steps": self.bound,
-            "held_out_error": error,
-            "lowest_error": self.best_error,
-            "lowest_step": self.best_step,
-        }
-        LOGGER.info(
-            "fit to %d samples: step %d of at most %d, held-out error %.5g, lowest %.5g at step %d",
-            *fields.values(),
-            extra=fields,
+        log(
+            LOGGER,
+            logging.INFO,
+            "fit to %(num_samples)d samples: step %(step)d of at most %(most_steps)d, held-out "
+            "error %(held_out_error).5g, lowest %(lowest_error).5g at step %(lowest_step)d",
+            num_samples=self.num_samples,
+            step=step,
+            most_steps=self.bound,
+            held_out_error=error,
+            lowest_error=self.best_error,
+            lowest_step=self.best_step,
         )
         return is_best
 

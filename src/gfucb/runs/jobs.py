@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from gfucb.core.errors import FailedJobsError, InvalidInputError, RunDirectoryError
+from gfucb.core.logs import log
 from gfucb.core.records import Row
 from gfucb.runs.pool import POLL_SECONDS, one_thread, run_in_processes
 from gfucb.runs.store import RunDirectory, RunLockedError, read_rows
 from gfucb.runs.work import ComputedRows, Work
+
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,8 @@ def run_jobs(
     # Closed at once if a callback raises: workers and locks do not wait for a collector.
     with closing(engine.outcomes(missing, parent, device, progress)) as outcomes:
         for job, outcome in outcomes:
+            text = "job %(job_name)s: %(status)s"
+            log(LOGGER, logging.INFO, text, job_name=job.name, status=outcome.status)
             if outcome.status == "finished":
                 progress.job_ended(job)
             elif outcome.status == "locked":

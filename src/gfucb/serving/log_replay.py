@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+
 import gfucb.serving.roster as kinds
 from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LogEvent, RowStatus
+from gfucb.core.logs import log as log_line
 from gfucb.serving.live_model import LiveModel
 from gfucb.serving.operations import GrowTo, LearnSamples, ObserveRows, Operation
 from gfucb.serving.roster import Roster
 
 # The kinds of events that change the model. `CLOSE_ROWS` changes rows without a reward.
 OBSERVE, LEARN, FIT, CLOSE_ROWS = "observe", "learn", "fit", "close rows"
+LOGGER = logging.getLogger(__name__)
 REWARDED = (RowStatus.REWARDED, RowStatus.DEFAULT)
 
 
@@ -46,7 +50,9 @@ def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0)
             roster.apply(event)
     starts = {event.detail["start"] for event in log.events(after, [FIT])}
     refit = model.begin_fit() if after in starts else None
+    num_events = 0
     for event in log.events(after):
+        num_events += 1
         if event.kind == FIT:
             if refit is None:
                 raise DecisionLogError(
@@ -62,3 +68,12 @@ def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0)
                 model.keep(operation)
         if event.number in starts:
             refit = model.begin_fit()
+    if num_events:
+        log_line(
+            LOGGER,
+            logging.INFO,
+            "replayed %(num_events)d events of %(log_name)s after event %(after)d",
+            num_events=num_events,
+            log_name=log.name,
+            after=after,
+        )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from gfucb.core.errors import RefitError
 from gfucb.core.log_protocol import DecisionStore
+from gfucb.core.logs import log
 from gfucb.serving.checkpoints import write_checkpoint
 from gfucb.serving.live_model import LiveModel
 from gfucb.serving.log_replay import FIT
@@ -21,6 +24,7 @@ CHECKPOINT_GROWTH = 1.5
 FEWEST_SAMPLES = 500
 # The thread that fits is by so much nicer than others, in the unit of POSIX.
 NICENESS = 5
+LOGGER = logging.getLogger(__name__)
 
 
 class Refits:
@@ -43,6 +47,7 @@ class Refits:
     def fit(self) -> None:
         """Fit all data; rewards that arrive meanwhile are applied to the fit before it is used."""
         with self._one_at_a_time:
+            begin = time.perf_counter()
             with self._lock:
                 start = self._log.last_event()[0]
                 refit = self._model.begin_fit()
@@ -53,6 +58,13 @@ class Refits:
                     with self._log.transaction():
                         self._log.add_event(FIT, {"start": start})
                     self._model.end_fit(refit)
+                log(
+                    LOGGER,
+                    logging.INFO,
+                    "fit of %(num_samples)d samples in use after %(seconds).3f s",
+                    num_samples=self._model.agent.learner.num_samples,
+                    seconds=time.perf_counter() - begin,
+                )
             finally:
                 with self._lock:
                     self._model.abandon_fit()
@@ -82,6 +94,13 @@ class Refits:
                 agent, (event, checksum) = self._model.agent.snapshot(), self._log.last_event()
             write_checkpoint(self._path, agent, event, checksum)
             self._samples_at_checkpoint = agent.learner.num_samples
+        log(
+            LOGGER,
+            logging.INFO,
+            "checkpoint of event %(event)d in %(path)s",
+            event=event,
+            path=str(self._path),
+        )
         return self._path
 
 
@@ -130,6 +149,7 @@ class RefitWorker:
                     self._fit()
             except Exception as error:
                 self._error = error
+                LOGGER.warning("a fit in the background has failed", exc_info=True)
             if self._is_stopping:
                 return
 
