@@ -64,7 +64,7 @@ def play(job: Job) -> Mapping[str, Any]:
         if rate != INLINE and fit is None and model.agent.learner.is_fit_due:
             fit = model.begin_fit()
             start = time.thread_time()
-            fit.run()
+            fit.run(only_due=True)
             seconds.append(time.thread_time() - start)
             ready_at = index + 1 + math.ceil(rate * seconds[-1])
     fits = model.agent.learner.num_fits

@@ -85,10 +85,28 @@ def test_rows_without_rewards_are_left_out_with_a_warning():
     with pytest.warns(GFUCBWarning, match="2 rows without a reward yet and 0 rows"):
         named = log_of_decisions(log, missing_reward=0.0)
     assert named.log.rewards[-2:].tolist() == [0, 0] and len(named.log) == 42
-    assert named.task_names == ("oslo", ("bergen", 2), "bodo") and named.log.num_tasks == 3
+    assert named.task_names == ("oslo", ("bergen", 2)) and named.log.num_tasks == 2
     with pytest.raises(InvalidInputError, match="missing_reward"):
         log_of_decisions(log, missing_reward=float("nan"))
     agent.close()
+
+
+def test_tasks_have_the_numbers_of_the_model():
+    agent = gfucb.Agent(randomised(), tasks=["unused", *TASKS])
+    first = agent.decide(offered(0), tasks=TASKS)
+    agent.observe(first.ids[1], 0.4)  # the second task has data first
+    agent.observe(first.ids[0], 0.2)
+    for index in range(1, 6):
+        agent.observe(agent.decide(offered(index), tasks=TASKS), [0.2, 0.4])
+    named = log_of_decisions(agent.log)
+    assert named.task_names == (TASKS[1], TASKS[0])
+    by_task = [named.log.rewards[named.log.tasks == task].unique().tolist() for task in range(2)]
+    assert by_task == [[0.4], [0.2]]
+    data = agent.model.learner.data
+    assert [data.targets[data.tasks == task].unique().tolist() for task in range(2)] == by_task
+    with pytest.warns(GFUCBWarning, match="effective sample size"):
+        result = evaluate(named.log, agent.model, estimators=["snips"])
+    assert 0.2 <= result["snips"].value <= 0.4
 
 
 def test_deterministic_decisions_support_no_other_action():

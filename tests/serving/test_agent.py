@@ -82,6 +82,8 @@ class TestTasks:
             agent.retire_task("a")
         assert agent.observe(decision, [0.0, 1.0]) == 2
         agent.add_task("c")
+        assert agent.model.num_tasks == 2  # a task without data costs nothing
+        agent.observe(agent.decide(candidates(1), tasks=["c"]), [0.5])
         assert agent.model.num_tasks == 3  # the number of a is not reused
         agent.reopen_task("a")
         agent.decide(candidates(1), tasks=["a"])

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+import torch
 from serving_cases import assert_same, play, state_of
 
 from gfucb import GFUCB, Agent, DecisionLog
@@ -44,6 +45,31 @@ class TestVersion1:
         path.with_name("log.checkpoint").unlink()
         with Agent.from_log(path, refit="background", seed=0) as again:
             assert again.model.learner.num_samples >= 9
+            assert_same(again, state)
+
+
+class TestVersion2:
+    """A log of version 2 of a wide table, whose background fits are of table and network."""
+
+    @pytest.fixture
+    def path(self, tmp_path):
+        content = gzip.decompress((Path(__file__).parent / "data/log_version_2.gz").read_bytes())
+        (tmp_path / "log").write_bytes(content)
+        return tmp_path / "log"
+
+    def test_is_migrated_and_continues(self, path):
+        with Agent.from_log(path, refit="background", seed=0) as agent:
+            assert agent.log._query("PRAGMA user_version") == [(schema.VERSION,)]
+            assert agent.tasks == ("oslo", "bergen")
+            assert agent.model.learner.num_samples == 48
+            assert agent.model.learner.num_fits == 9  # both models in every fit, as then
+            assert agent.observe("aad3243752e3746d-25.1", 0.5) == 1
+            offered = torch.zeros(2, 2, 16).bernoulli(generator=torch.Generator().manual_seed(0))
+            agent.observe(agent.decide(offered, tasks=["bodo", "oslo"]), [0.5, 0.6])
+            state = state_of(agent)
+            assert agent.model.num_tasks == 3
+        path.with_name("log.checkpoint").unlink()
+        with Agent.from_log(path, refit="manual", seed=0) as again:
             assert_same(again, state)
 
 

@@ -126,6 +126,10 @@ class DefaultLearner:
         """Fit all data again; without data nothing changes."""
         self._holder.refit()
 
+    def refit_due(self) -> None:
+        """Fit all data again where a fit is due."""
+        self._holder.refit_due()
+
     def snapshot(self) -> DefaultLearner:
         """A learner with the same state; what one of them learns does not change the other."""
         same = DefaultLearner(

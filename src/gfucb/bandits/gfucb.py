@@ -227,9 +227,15 @@ class GFUCB(ExplainedAgent):
         self.learner.add_tasks(validate_count(count, "count"))
         self.num_tasks = self.network_learner.num_tasks
 
-    def refit(self) -> None:
-        """Fit all data now, whether or not a fit is due; without data nothing changes."""
-        self.learner.refit()
+    def refit(self, *, only_due: bool = False) -> None:
+        """Fit all data now, whether or not a fit is due; without data nothing changes.
+
+        With `only_due` those parts of the model are fitted whose fit is due.
+        """
+        if only_due:
+            self.learner.refit_due()
+        else:
+            self.learner.refit()
         self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
 
     def snapshot(self) -> GFUCB:

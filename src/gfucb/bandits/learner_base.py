@@ -115,6 +115,15 @@ class LearnerBase(ABC):
         )
 
     @abstractmethod
+    def refit(self) -> None:
+        """Fit all data again; without data nothing changes."""
+
+    def refit_due(self) -> None:
+        """Fit all data again if a fit is due."""
+        if self.is_fit_due:
+            self.refit()
+
+    @abstractmethod
     def _is_outdated(self) -> bool:
         """Whether the rewards since the last fit require an early one."""
 

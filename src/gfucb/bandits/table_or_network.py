@@ -238,6 +238,14 @@ class TableOrNetwork:
         elif self._should_start():
             self._start()
 
+    def refit_due(self) -> None:
+        """Fit the model whose fit is due, or both."""
+        self.table.refit_due()
+        if self.has_network:
+            self.network.refit_due()
+        elif self._should_start():
+            self._start()
+
     def snapshot(self) -> TableOrNetwork:
         """A learner with the same state; what one of them learns does not change the other."""
         same = copy.copy(self)

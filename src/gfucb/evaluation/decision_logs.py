@@ -18,11 +18,13 @@ from gfucb.core.validation.settings import validate_offset
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.evaluation.table_logs import NamedLog
 from gfucb.serving.names import decode_name
-from gfucb.serving.roster import TASKS
+from gfucb.serving.roster import KINDS, Roster
 
 
 def log_of_decisions(store: DecisionStore, *, missing_reward: float | None = None) -> NamedLog:
     """Read the decisions of a `gfucb.DecisionLog` that have rewards, in their order.
+
+    Tasks have the numbers of `Agent.model`, so this model can be evaluated as a policy.
 
     Decisions that were never shown are left out. Rows that are still open are left out, too, and
     those whose time limit has passed without a reward, unless they get `missing_reward`; a
@@ -59,10 +61,10 @@ def log_of_decisions(store: DecisionStore, *, missing_reward: float | None = Non
             GFUCBWarning,
             stacklevel=2,
         )
-    task_names = [
-        decode_name(text) for event in store.events(0, [TASKS]) for text in event.detail["names"]
-    ]
-    return _combined(parts, task_names)
+    roster = Roster()
+    for event in store.events(0, KINDS):
+        roster.apply(event)
+    return _combined(parts, roster)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +91,13 @@ class _Part:
         return certain_distribution(actions, self.decision.mask.shape[1])
 
 
-def _combined(parts: Sequence[_Part], task_names: Sequence[Any]) -> NamedLog:
+def _combined(parts: Sequence[_Part], roster: Roster) -> NamedLog:
     """The rows of all decisions, with the actions of one name in one column."""
     _require_same_inputs(parts)
+    all_tasks = [row.task for part in parts for row in part.chosen]
+    roster.numbers.add(all_tasks)  # rows whose reward never came may be of tasks without data
+    names_of_all = roster.task_names()
+    task_names = [names_of_all[task] for task in roster.numbers.tasks()]
     names, columns = _columns(parts)
     width = 1 + max(max(own) for own in columns)
     candidates, available, distributions = [], [], []
@@ -105,10 +111,10 @@ def _combined(parts: Sequence[_Part], task_names: Sequence[Any]) -> NamedLog:
         [row.probability for part in parts for row in part.chosen],
         [reward for part in parts for reward in part.rewards],
         torch.cat(candidates),
-        [row.task for part in parts for row in part.chosen],
+        roster.numbers.of(all_tasks),
         torch.cat(available),
         torch.cat(distributions) if len(distributions) == len(parts) else None,
-        num_tasks=max(len(task_names), 1),
+        num_tasks=len(task_names),
     )
     return NamedLog(log, names, tuple(task_names))
 

@@ -22,12 +22,13 @@ from gfucb.core.validation.settings import validate_choice, validate_flag
 from gfucb.serving.catalogues import Catalogue, offered_rows
 from gfucb.serving.decision_records import logged_decision, named_decision
 from gfucb.serving.explained_decisions import ExplainedDecisions
-from gfucb.serving.log_replay import LEARN
+from gfucb.serving.log_replay import GROW, LEARN
 from gfucb.serving.named_decision import NamedDecision
+from gfucb.serving.named_tasks import NamedTasks
 from gfucb.serving.names import Name, name_list
 from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
-from gfucb.serving.roster import ITEMS, REOPEN, RETIRE, TASKS
+from gfucb.serving.roster import ITEMS, TASKS
 from gfucb.serving.runtime import REFITS, Runtime
 from gfucb.serving.table_names import common_names, require_schema, task_names
 from gfucb.serving.time_limits import TimeLimit
@@ -35,7 +36,7 @@ from gfucb.tables import Schema
 from gfucb.tables.frames import TableLike
 
 
-class Agent(ExplainedDecisions):
+class Agent(NamedTasks, ExplainedDecisions):
     """A `GFUCB` agent with named tasks, ids for decisions and rewards, and a log of all of it.
 
     >>> import torch, gfucb
@@ -128,44 +129,6 @@ class Agent(ExplainedDecisions):
         """
         self._runtime.close(closes_log=self._owns_log)
 
-    # Tasks
-
-    @property
-    def tasks(self) -> tuple[Name, ...]:
-        """The names of all active tasks, in the order in which they were added."""
-        with self._runtime.reading():
-            return self._runtime.roster.tasks()
-
-    @property
-    def retired_tasks(self) -> tuple[Name, ...]:
-        """The names of all retired tasks."""
-        with self._runtime.reading():
-            return self._runtime.roster.tasks(retired=True)
-
-    def add_task(self, name: Name) -> None:
-        """Add a task. It starts from the prior over heads that all tasks have learned."""
-        with self._runtime.call() as roster:
-            self._add_tasks([roster.require_new_task(name)])
-
-    def retire_task(self, name: Name) -> None:
-        """Decide no more for a task. Its data still informs all others; late rewards count."""
-        self._change_task(RETIRE, name, retired=False)
-
-    def reopen_task(self, name: Name) -> None:
-        """Decide again for a retired task, with all that it has learned."""
-        self._change_task(REOPEN, name, retired=True)
-
-    def _change_task(self, kind: str, name: Name, *, retired: bool) -> None:
-        with self._runtime.call() as roster:
-            text = roster.require_task(name, retired=retired)
-            with self._runtime.changing() as change:
-                change.add(kind, {"name": text})
-
-    def _add_tasks(self, new: list[str]) -> None:
-        if new:
-            with self._runtime.changing() as change:
-                change.add(TASKS, self._runtime.roster.tasks_detail(new))
-
     # Decisions
 
     def decide(
@@ -226,19 +189,30 @@ class Agent(ExplainedDecisions):
     ) -> NamedDecision:
         roster, session = self._runtime.roster, self._runtime.session
         new = roster.new_tasks(texts, create=self.create_tasks)
-        numbers = roster.task_numbers(texts, new)
+        tasks = roster.task_numbers(texts, new)
+        numbers = roster.numbers.of(tasks)
         with self._runtime.changing() as change:
+            agent = self._runtime.model.agent
             if new:
-                change.add(TASKS, roster.tasks_detail(new))
+                change.add(TASKS, {"names": new})
+            if max(numbers) >= agent.num_tasks:
+                change.add(GROW, {"num_tasks": max(numbers) + 1})
             if offered.inputs is None and (items := roster.new_items(offered.names)):
                 change.add(ITEMS, {"names": items})
             inputs = roster.inputs_of(offered)
-            agent = self._runtime.model.agent
-            decider = self._decider.of(agent, self.log.last_decision())
+            decider = self._decider.of(agent, self.log.last_decision(), tasks)
             decide = decider.decide_from if is_shared else decider.decide
             decision = decide(inputs, numbers, available)
             logged = logged_decision(
-                self.log, session, agent, decision, offered.names, inputs, is_shared, available
+                self.log,
+                session,
+                agent,
+                decision,
+                tasks,
+                offered.names,
+                inputs,
+                is_shared,
+                available,
             )
             self.log.add_decision(logged)
         return named_decision(session.token, logged, decision, texts)
@@ -295,7 +269,8 @@ class Agent(ExplainedDecisions):
                 return
             with self._runtime.changing() as change:
                 if new:
-                    change.add(TASKS, roster.tasks_detail(new))
+                    change.add(TASKS, {"names": new})
+                self._runtime.give_numbers(change, numbers)
                 parts = zip(("tasks", "inputs", "rewards"), samples, strict=True)
                 detail = {name: self.log.put_tensor(values) for name, values in parts}
                 change.add(LEARN, detail)

@@ -13,14 +13,17 @@ from gfucb.serving.live_model import LiveModel
 from gfucb.serving.log_replay import operation_of
 from gfucb.serving.operations import Operation
 from gfucb.serving.roster import Roster
+from gfucb.serving.task_numbers import TaskNumbers
 
 
 class Change:
     """The events of one transaction; their operations are applied at once."""
 
-    def __init__(self, log: DecisionStore, agent: GFUCB) -> None:
+    def __init__(self, log: DecisionStore, agent: GFUCB, numbers: TaskNumbers) -> None:
         self._log = log
         self._agent = agent
+        # A `NUMBERS` event of this change is not in them yet; they give the same numbers.
+        self._numbers = numbers
         self.events: list[LogEvent] = []
         self.operations: list[Operation] = []
 
@@ -29,7 +32,7 @@ class Change:
     ) -> LogEvent:
         """Store an event and apply its operation."""
         event = self._log.add_event(kind, detail, changes)
-        operation = operation_of(event, self._log)
+        operation = operation_of(event, self._log, self._numbers)
         if operation is not None:
             operation.apply(self._agent)
             self.operations.append(operation)
@@ -41,7 +44,7 @@ class Change:
 def changing(log: DecisionStore, model: LiveModel, roster: Roster) -> Iterator[Change]:
     """One transaction of the log. If it fails, the model and the roster are those of before."""
     before = model.agent.snapshot()
-    change = Change(log, model.agent)
+    change = Change(log, model.agent, roster.numbers)
     try:
         with log.transaction():
             yield change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -24,12 +25,16 @@ def logged_decision(
     session: Session,
     agent: GFUCB,
     decision: Decision,
+    tasks: Sequence[int],
     action_names: tuple[str, ...] | None,
     inputs: Tensor,
     is_shared: bool,
     available: Any,
 ) -> LoggedDecision:
-    """The record of a decision that the agent has just made, with the next number."""
+    """The record of a decision that the agent has just made, with the next number.
+
+    `tasks` are those of the rows by the position of their names; the model has other numbers.
+    """
     drawn = decision.action_probabilities
     return LoggedDecision(
         log.last_decision() + 1,
@@ -40,14 +45,14 @@ def logged_decision(
         is_shared,
         None if available is None else to_tensor(available, "available").cpu(),
         action_names,
-        _rows(agent, decision),
+        _rows(agent, decision, tasks),
         None if drawn is None else drawn.cpu(),
         decision.monte_carlo_samples,
     )
 
 
-def _rows(agent: GFUCB, decision: Decision) -> tuple[LoggedRow, ...]:
-    tasks, actions = decision.tasks.tolist(), decision.actions.tolist()
+def _rows(agent: GFUCB, decision: Decision, tasks: Sequence[int]) -> tuple[LoggedRow, ...]:
+    actions = decision.actions.tolist()
     # SQLite stores -0.0 as 0.0.
     values = (decision.optimistic_values + 0.0).tolist()
     predictions: list[tuple[float, ...] | tuple[None, ...]] = [(None,) * 4] * len(tasks)

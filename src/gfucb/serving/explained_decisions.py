@@ -24,6 +24,7 @@ from gfucb.core.validation.settings import validate_count
 from gfucb.serving.catalogues import Catalogue, offered_rows
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.names import Name, decode_name
+from gfucb.serving.operations import GrowTo
 from gfucb.serving.rewards import rows_of
 from gfucb.serving.row_ids import RowId
 from gfucb.serving.runtime import Runtime
@@ -84,12 +85,10 @@ class ExplainedDecisions:
         with self._runtime.call() as roster:
             texts = roster.encode_tasks(tasks, num_rows)
             new = roster.new_tasks(texts, create=self.create_tasks)
-            numbers = roster.task_numbers(texts, new)
+            numbers = roster.numbers.of(roster.task_numbers(texts, new))
             inputs = roster.inputs_of(offered)
             model = self._runtime.model.agent.snapshot()
-        missing = max(numbers) + 1 - model.num_tasks
-        if missing > 0:
-            model.add_tasks(missing)
+        GrowTo(max(numbers) + 1).apply(model)
         predict = model.predict_from if is_shared else model.predict
         found = predict(inputs, torch.tensor(numbers), available)
         names = offered.names
@@ -125,19 +124,22 @@ class ExplainedDecisions:
             assert logged is not None  # `rows_of` has found it
             token = roster.token_of(logged.session)
             tasks, items = roster.task_names(), roster.item_names()
+            numbers_of_rows = roster.numbers.of([row.task for row in logged.rows])
+            learned = roster.numbers.tasks()
             model = self._runtime.model.agent.snapshot()
+        GrowTo(max(numbers_of_rows) + 1).apply(model)
 
         def named(found: Influence) -> Influence:
             number = found.input
             is_item = isinstance(number, int) and 0 <= number < len(items)
             given = items[number] if is_item else number
-            return found._replace(task=tasks[found.task], input=given)
+            return found._replace(task=tasks[learned[found.task]], input=given)
 
         rows = [row for _, row in log_rows]
         names = None
         if logged.action_names is not None:
             names = tuple(decode_name(name) for name in logged.action_names)
-        return _explained(model, logged, rows, num_samples).named(
+        return _explained(model, logged, numbers_of_rows, rows, num_samples).named(
             [tasks[logged.rows[row].task] for row in rows],
             names,
             tuple(str(RowId(token, logged.number, row)) for row in rows),
@@ -147,12 +149,12 @@ class ExplainedDecisions:
 
 @gradients_allowed()
 def _explained(
-    model: GFUCB, logged: LoggedDecision, rows: list[int], num_samples: int
+    model: GFUCB, logged: LoggedDecision, tasks: list[int], rows: list[int], num_samples: int
 ) -> Explanation:
-    """The explanation of some rows of a decision, with numbers for names."""
+    """The explanation of some rows of a decision with these tasks, with numbers for names."""
     sets = validate_action_sets(
         logged.candidates,
-        torch.tensor([row.task for row in logged.rows]),
+        torch.tensor(tasks),
         logged.mask,
         num_tasks=model.num_tasks,
         device=model.device,

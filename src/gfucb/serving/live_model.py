@@ -54,13 +54,13 @@ class Refit:
         self.operations: list[Operation] = []
         self._num_applied = 0
 
-    def run(self) -> None:
-        """Fit the copy, then apply most of the operations that came meanwhile.
+    def run(self, *, only_due: bool) -> None:
+        """Fit the copy, or what is due of it, then apply most operations that came meanwhile.
 
         This takes long and needs no lock: nobody else uses the copy, and a list can be read while
         another thread appends to it.
         """
-        self.agent.refit()
+        self.agent.refit(only_due=only_due)
         for _ in range(MOST_ROUNDS):
             if len(self.operations) - self._num_applied <= FEW_OPERATIONS:
                 break

@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+
+import torch
 
 import gfucb.serving.roster as kinds
 from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_protocol import DecisionStore
-from gfucb.core.log_records import LogEvent, RowStatus
+from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowStatus
 from gfucb.core.logs import log as log_line
 from gfucb.serving.live_model import LiveModel
 from gfucb.serving.operations import GrowTo, LearnSamples, ObserveRows, Operation
 from gfucb.serving.roster import Roster
+from gfucb.serving.task_numbers import TaskNumbers
 
 # The kinds of events that change the model. `CLOSE_ROWS` changes rows without a reward.
-OBSERVE, LEARN, FIT, CLOSE_ROWS = "observe", "learn", "fit", "close rows"
+OBSERVE, LEARN, FIT, CLOSE_ROWS, GROW = "observe", "learn", "fit", "close rows", "grow"
+GROWING = (GROW, kinds.TASKS, kinds.NUMBERS)
 LOGGER = logging.getLogger(__name__)
 REWARDED = (RowStatus.REWARDED, RowStatus.DEFAULT)
 
 
-def operation_of(event: LogEvent, log: DecisionStore) -> Operation | None:
-    """The change of the model by an event; None if there is none."""
+def operation_of(event: LogEvent, log: DecisionStore, numbers: TaskNumbers) -> Operation | None:
+    """The change of the model by an event, with these numbers of tasks; None if there is none."""
     detail = event.detail
-    if event.kind == kinds.TASKS:
-        return GrowTo(detail["num_tasks"])
+    if event.kind in GROWING:
+        return GrowTo(detail["num_tasks"]) if "num_tasks" in detail else None
     if event.kind == LEARN:
-        return LearnSamples(*(log.tensor(detail[n]) for n in ("tasks", "inputs", "rewards")))
+        tasks = torch.tensor(numbers.of(log.tensor(detail["tasks"]).tolist()))
+        return LearnSamples(tasks, log.tensor(detail["inputs"]), log.tensor(detail["rewards"]))
     if event.kind == OBSERVE:
-        rows = []
-        for change in event.changes:
-            decision = log.decision(change.decision)
-            if decision is None or change.reward is None or change.status not in REWARDED:
-                raise DecisionLogError(f"event {event.number} of {log.name} is damaged")
-            rows.append((decision, decision.rows[change.row]))
+        rows = _rewarded(event, log)
+        own = numbers.of([row.task for _, row in rows])
+        rows = [(d, replace(row, task=task)) for (d, row), task in zip(rows, own, strict=True)]
         rewards = [change.reward for change in event.changes if change.reward is not None]
         defers_first = bool(detail.get("defers_first_fit", False))  # logs of earlier versions: no
         return ObserveRows(rows, rewards, bool(detail["defers_fits"]), defers_first)
     return None
+
+
+def _rewarded(event: LogEvent, log: DecisionStore) -> list[tuple[LoggedDecision, LoggedRow]]:
+    """The rows that got rewards in an event, each with its decision."""
+    rows = []
+    for change in event.changes:
+        decision = log.decision(change.decision)
+        if decision is None or change.reward is None or change.status not in REWARDED:
+            raise DecisionLogError(f"event {event.number} of {log.name} is damaged")
+        rows.append((decision, decision.rows[change.row]))
+    return rows
 
 
 def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0) -> None:
@@ -58,11 +72,11 @@ def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0)
                 raise DecisionLogError(
                     f"event {event.number} of {log.name} is a fit that no event has begun"
                 )
-            refit.run()
+            refit.run(only_due=bool(event.detail.get("only_due", False)))  # earlier logs: no
             model.end_fit(refit)
         else:
             roster.apply(event)
-            operation = operation_of(event, log)
+            operation = operation_of(event, log, roster.numbers)
             if operation is not None:
                 operation.apply(model.agent)
                 model.keep(operation)

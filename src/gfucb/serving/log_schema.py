@@ -8,7 +8,7 @@ from gfucb.core.errors import DecisionLogError
 
 # "gfuc" in ASCII: identifies our files among all SQLite files.
 APPLICATION_ID = 0x67667563
-VERSION = 2
+VERSION = 3
 TABLES = {
     # Tensors and texts, each distinct one once.
     "arrays": """
@@ -37,9 +37,11 @@ INDEXES = (
     "WHERE change_event IS NOT NULL",
     "CREATE INDEX open_rows ON rows (decision, row) WHERE status = 0",
 )
-# Statements that turn a log of this version into one of the next. Version 2 has the same tables;
-# its events say whether the first rewards were fitted at once, which a reader of version 1 ignores.
-MIGRATIONS: dict[int, tuple[str, ...]] = {1: ()}
+# Statements that turn a log of this version into one of the next. All have the same tables. Events
+# of version 2 say whether the first rewards were fitted at once; those of version 3 give tasks
+# numbers with their first rewards, and say which parts of a model were fitted. A reader of an
+# earlier version would ignore this.
+MIGRATIONS: dict[int, tuple[str, ...]] = {1: (), 2: ()}
 
 
 def prepare(connection: sqlite3.Connection, path: str, *, read_only: bool) -> None:

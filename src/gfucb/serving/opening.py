@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+import torch
 
 from gfucb.bandits import GFUCB, Randomised
 from gfucb.core.errors import DecisionLogError, InvalidInputError
@@ -34,12 +37,24 @@ class Decider:
 
     randomised: Randomised | None = None
 
-    def of(self, agent: GFUCB, num_decisions: int) -> GFUCB | Randomised:
-        """What decides with this model; the number of decisions in the log selects the draws."""
+    def of(self, agent: GFUCB, num_decisions: int, tasks: Sequence[int]) -> GFUCB | Randomised:
+        """What decides with this model; the number of decisions in the log selects the draws.
+
+        A holdback policy gets the `tasks` of the rows by their position among all names.
+        """
         if self.randomised is None:
             return agent
         decider = copy.copy(self.randomised)
         decider.agent, decider.num_decisions = agent, num_decisions
+        policy = decider.randomisation.holdback_policy
+        if callable(policy):
+            named = torch.tensor(tasks)
+            decider.randomisation = replace(
+                decider.randomisation,
+                holdback_policy=lambda candidates, _, available: policy(
+                    candidates, named, available
+                ),
+            )
         return decider
 
     def description(self) -> str:

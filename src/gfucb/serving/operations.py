@@ -144,7 +144,7 @@ def _offered(rows: Sequence[tuple[LoggedDecision, LoggedRow]]) -> OfferedCandida
 
 def _first_features(agent: GFUCB, first: LoggedDecision, inputs: Tensor) -> ChosenFeatures | None:
     """Features of the inputs under the representation with which the agent would decide now."""
-    tasks = [row.task for row in first.rows]
+    tasks = [0] * len(first.rows)  # before the first reward all tasks have the same representation
     found = agent.decide(first.candidates, tasks, first.available).valid_features()
     if found is None:
         return None

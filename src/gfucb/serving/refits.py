@@ -44,19 +44,23 @@ class Refits:
         self._one_at_a_time = threading.RLock()
         self._samples_at_checkpoint = model.agent.learner.num_samples
 
-    def fit(self) -> None:
-        """Fit all data; rewards that arrive meanwhile are applied to the fit before it is used."""
+    def fit(self, *, only_due: bool = False) -> None:
+        """Fit all data; rewards that arrive meanwhile are applied to the fit before it is used.
+
+        With `only_due` those parts of the model are fitted whose fit is due: a shorter fit is used
+        earlier.
+        """
         with self._one_at_a_time:
             begin = time.perf_counter()
             with self._lock:
                 start = self._log.last_event()[0]
                 refit = self._model.begin_fit()
             try:
-                refit.run()
+                refit.run(only_due=only_due)
                 with self._lock:
                     refit.catch_up()
                     with self._log.transaction():
-                        self._log.add_event(FIT, {"start": start})
+                        self._log.add_event(FIT, {"start": start, "only_due": only_due})
                     self._model.end_fit(refit)
                 log(
                     LOGGER,

@@ -12,10 +12,12 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.log_records import LogEvent
 from gfucb.serving.catalogues import Catalogue
 from gfucb.serving.names import Name, NameTable, decode_name, encode_name, name_list
+from gfucb.serving.task_numbers import TaskNumbers
 
 # The kinds of events that change a roster.
 OPEN, TASKS, RETIRE, REOPEN, ITEMS = "open", "tasks", "retire", "reopen", "items"
-KINDS = (OPEN, TASKS, RETIRE, REOPEN, ITEMS)
+NUMBERS = "numbers"  # tasks that get a number of the model, with their first rewards
+KINDS = (OPEN, TASKS, RETIRE, REOPEN, ITEMS, NUMBERS)
 
 
 class Roster:
@@ -24,6 +26,7 @@ class Roster:
     def __init__(self) -> None:
         self._tasks = NameTable()
         self._items = NameTable()
+        self.numbers = TaskNumbers()
         self._retired: set[str] = set()
         self._tokens: dict[str, int] = {}
 
@@ -33,7 +36,12 @@ class Roster:
         if event.kind == OPEN:
             self._tokens[detail["token"]] = event.number
         elif event.kind == TASKS:
+            before = len(self._tasks)
             self._tasks.add(detail["names"])
+            if "num_tasks" in detail:  # before version 3 tasks got their numbers at once
+                self.numbers.add(range(before, len(self._tasks)))
+        elif event.kind == NUMBERS:
+            self.numbers.add(detail["tasks"])
         elif event.kind == ITEMS:
             self._items.add(detail["names"])
         elif event.kind == RETIRE:
@@ -115,9 +123,14 @@ class Roster:
         texts = dict.fromkeys(encode_name(name) for name in names)
         return [text for text in texts if text not in self._tasks]
 
-    def tasks_detail(self, new: list[str]) -> dict[str, Any]:
-        """The detail of the event that adds tasks with these encoded names."""
-        return {"names": new, "num_tasks": self.num_tasks + len(new)}
+    def numbers_detail(self, tasks: Iterable[int]) -> dict[str, Any] | None:
+        """The detail of the event that gives numbers to those of the tasks without; None if none.
+
+        The event comes before the one with the first rewards of the tasks, in the same order.
+        """
+        missing = self.numbers.missing(tasks)
+        num_tasks = len(self.numbers) + len(missing)
+        return {"tasks": missing, "num_tasks": num_tasks} if missing else None
 
     def new_items(self, texts: Sequence[str] | None) -> list[str]:
         """Those of the encoded names of items that are new."""
@@ -153,5 +166,5 @@ class Roster:
         return text
 
     def task_numbers(self, texts: Sequence[str], new: Sequence[str]) -> list[int]:
-        """The number of each encoded name, where `new` ones get the next numbers."""
+        """The number of each encoded name among all, where `new` ones get the next numbers."""
         return self._tasks.numbers(texts, new)

@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from gfucb.serving.log_replay import CLOSE_ROWS, OBSERVE
 from gfucb.serving.opening import open_session, rebuild
 from gfucb.serving.refits import Refits, RefitWorker
 from gfucb.serving.rewards import LogRow
-from gfucb.serving.roster import Roster
+from gfucb.serving.roster import NUMBERS, Roster
 from gfucb.serving.time_limits import TimeLimit
 
 INLINE, MANUAL, BACKGROUND = "inline", "manual", "background"
@@ -69,7 +70,8 @@ class Runtime:
         _RUNNING[log] = weakref.ref(self)
         if refit == BACKGROUND:
             model = self.model  # not self: an agent that nobody uses ends its worker
-            self._worker = RefitWorker(self._refits.fit, lambda: model.agent.learner.is_fit_due)
+            fit = partial(self._refits.fit, only_due=True)
+            self._worker = RefitWorker(fit, lambda: model.agent.learner.is_fit_due)
             weakref.finalize(self, self._worker.stop)
             self._worker.wake()
 
@@ -114,6 +116,7 @@ class Runtime:
                     "defers_fits": self.refit != INLINE,
                     "defers_first_fit": self.refit == BACKGROUND,
                 }
+                self.give_numbers(change, self._tasks_of(changes))
                 change.add(OBSERVE, defers, changes)
         learner = self.model.agent.learner
         if self.refit == INLINE and learner.num_fits > num_fits:
@@ -121,6 +124,21 @@ class Runtime:
         if self._worker is not None and learner.is_fit_due:
             self._worker.wake()
         return len(changes)
+
+    def give_numbers(self, change: Change, tasks: Sequence[int]) -> None:
+        """Give numbers of the model to tasks whose first rewards follow in this change."""
+        detail = self.roster.numbers_detail(tasks)
+        if detail is not None:
+            change.add(NUMBERS, detail)
+
+    def _tasks_of(self, changes: Sequence[RowChange]) -> list[int]:
+        """The tasks of rows, by their number among all names."""
+        found = []
+        for change in changes:
+            decision = self.log.decision(change.decision)
+            assert decision is not None  # its rows were looked up before
+            found.append(decision.rows[change.row].task)
+        return found
 
     def expire_some(self, rows: Sequence[LogRow] = ()) -> None:
         """Close those of the rows that are past their time limit, and some others."""
