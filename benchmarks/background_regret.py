@@ -21,14 +21,16 @@ from typing import Any
 import numpy as np
 from benchmarks.paired import Job, by_seed, interval, numbers, ratio
 from benchmarks.paired_command import Column, Comparison, Rows
-from benchmarks.serving_latency import GOAL_REGRET, TASKS, Stores
+from benchmarks.serving_latency import GOAL_REGRET, Stores
 
 from gfucb import GFUCB, Decision
 from gfucb.serving.live_model import LiveModel
+from gfucb.serving.operations import GrowTo, Operation
+from gfucb.serving.task_numbers import TaskNumbers
 
 INLINE = 0.0
 # Requests per second. A service with 500 tasks that each decide once a minute has 8.
-RATES = (2.0, 8.0, 50.0)
+RATES = (8.0, 50.0, 200.0)
 
 
 class Observed:
@@ -46,7 +48,7 @@ class Observed:
 def play(job: Job) -> Mapping[str, Any]:
     """Serve the decisions of a job; its regret, and how long fits took."""
     stores, regret, rate = Stores(job["seed"]), 0.0, job["rate"]
-    model = LiveModel(GFUCB(TASKS, seed=job["seed"]))
+    model, numbers = LiveModel(GFUCB(1, seed=job["seed"])), TaskNumbers()
     fit, ready_at, seconds = None, math.inf, [0.0]
     for index in range(job["decisions"]):
         if fit is not None and index >= ready_at:
@@ -54,12 +56,13 @@ def play(job: Job) -> Mapping[str, Any]:
             fit = None
         task, candidates = stores.request()
         means = stores.means(task, candidates)
-        decision = model.agent.decide(candidates, tasks=[task])
+        own = numbers.of([task])  # as in `Agent`: with its first reward a task joins the model
+        numbers.add([task])
+        _change(model, GrowTo(own[0] + 1))
+        decision = model.agent.decide(candidates, tasks=own)
         action = int(decision.actions[0])
         reward = float(means[action]) + stores.noise()
-        operation = Observed(decision, reward, is_inline=rate == INLINE)
-        operation.apply(model.agent)
-        model.keep(operation)
+        _change(model, Observed(decision, reward, is_inline=rate == INLINE))
         regret += float(means.max() - means[action])
         if rate != INLINE and fit is None and model.agent.learner.is_fit_due:
             fit = model.begin_fit()
@@ -69,6 +72,11 @@ def play(job: Job) -> Mapping[str, Any]:
             ready_at = index + 1 + math.ceil(rate * seconds[-1])
     fits = model.agent.learner.num_fits
     return {"regret": regret, "fits": fits, "longest_fit": round(max(seconds), 2)}
+
+
+def _change(model: LiveModel, operation: Operation) -> None:
+    operation.apply(model.agent)
+    model.keep(operation)
 
 
 def jobs_of(seeds: Sequence[int], choices: argparse.Namespace) -> list[Job]:

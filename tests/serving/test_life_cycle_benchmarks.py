@@ -75,8 +75,7 @@ def test_the_copy_that_sees_a_change_leaves_the_other_agent_alone(monkeypatch):
 
 
 def test_background_fits_are_used_when_they_are_ready(tmp_path, monkeypatch, capsys):
-    for module in (background_regret, sys.modules[background_regret.Stores.__module__]):
-        monkeypatch.setattr(module, "TASKS", 3)
+    monkeypatch.setattr(sys.modules[background_regret.Stores.__module__], "TASKS", 3)
     words = ("--decisions", 12, "--seeds", 1, "--rates", 1e-9)  # ready after one more decision
     content = call(background_regret, monkeypatch, tmp_path, *words)
     assert [row["rate"] for row in content["tables"]["background regret"]] == [1e-9]
