@@ -9,6 +9,8 @@ from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
 from gfucb.checks import check_episodic_agent
 from gfucb.environments import combination_lock
 from gfucb.episodic.cell_clusters import are_apart, fit_clusters
+from gfucb.episodic.cell_counts import CellCounts
+from gfucb.episodic.cell_values import StageValues
 from gfucb.episodic.input_layout import InputLayout
 
 HORIZON, TASKS = 4, 2
@@ -158,3 +160,43 @@ def test_a_pair_that_was_unlucky_twice_is_tried_again():
         # Action 1 pays 1 from its third time on, action 0 always 0.1.
         agent.observe(0, decision, [0.1 if action == 0 else float(tried.count(1) > 2)])
     assert tried[-10:] == [1] * 10
+
+
+def stage_values(transitions, num_states, following, num_actions=3):
+    """Values of a stage with range [0, 1] from (task, state, action, next state) without reward."""
+    counts = CellCounts()
+    rows = np.array(transitions, dtype=np.int64).reshape(-1, 4)
+    pairs = rows[:, 1] * num_actions + rows[:, 2]
+    counts.add(rows[:, 0], pairs, rows[:, 3], np.zeros(len(rows)))
+    state_pairs = np.arange(num_states * num_actions).reshape(num_states, num_actions)
+    return StageValues.of(counts, state_pairs, state_pairs.size, following, (0.0, 1.0))
+
+
+def test_between_equal_values_the_way_to_what_is_unknown_comes_first():
+    end = StageValues.after_the_last(1)
+    # State 0 of the last stage was visited ten times, state 1 once; both have an untried action.
+    last = stage_values([(0, 0, action % 2, -1) for action in range(10)] + [(0, 1, 0, -1)], 2, end)
+    assert last.novelty[0, 1] > last.novelty[0, 0]
+    # In the state before, action 0 led to the first, action 1 to the second, action 2 is untried.
+    known_way = stage_values([(0, 0, 0, 0)] * 6 + [(0, 0, 1, 1)] * 3, 1, last)
+    np.testing.assert_array_equal(known_way.upper, 1.0)
+    assert known_way.preference[0].argmax() == 1
+    # Two stages before, the only known action has the novelty of the best way on.
+    first = stage_values([(0, 0, 0, 0)], 1, known_way)
+    assert first.preference[0, 0] == pytest.approx(last.novelty[0, 1], abs=1e-5)
+
+
+def test_other_tasks_tell_what_an_unknown_action_typically_does():
+    # All tasks have entered state 0 (dead) twice with action 0. It ends in states 0, which are
+    # well known; only in the second case have other tasks also tried its other actions.
+    last = stage_values(
+        [(task, 0, 0, -1) for task in range(4)] * 9, 1, StageValues.after_the_last(4)
+    )
+    own = [(task, 0, 0, 0) for task in range(4)] * 2
+    others = [(task, 0, action, 0) for task in (1, 2, 3) for action in (1, 2)]
+    alone, informed = stage_values(own, 1, last), stage_values(own + others, 1, last)
+    # The optimism of the first task is the same, but what it has not tried promises less.
+    np.testing.assert_array_equal(alone.upper[0], informed.upper[0])
+    np.testing.assert_array_equal(alone.upper[0, 1:], 1.0)
+    assert (informed.preference[0, 1:] < alone.preference[0, 1:]).all()
+    assert informed.novelty[0, 0] < alone.novelty[0, 0]

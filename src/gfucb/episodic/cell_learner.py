@@ -25,7 +25,7 @@ from gfucb.core.validation.states import (
 )
 from gfucb.episodic.cell_model import CellModel
 from gfucb.episodic.cell_state import MODEL_NAMES, model_state, restored_model
-from gfucb.episodic.cell_values import StageValues
+from gfucb.episodic.cell_values import EQUAL, StageValues
 from gfucb.episodic.distinct_rows import Floats, Integers
 from gfucb.episodic.episodic_settings import Range
 from gfucb.episodic.input_layout import InputLayout
@@ -145,7 +145,7 @@ class CellLearner:
         if not self._values:
             raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
         upper, preference = self._pair_values(stage, inputs, row_tasks)
-        best = upper >= upper.max(axis=1, keepdims=True) - 1e-9
+        best = upper >= upper.max(axis=1, keepdims=True) - EQUAL
         actions = np.where(best, preference, -np.inf).argmax(axis=1)
         rows = np.arange(len(actions))
         chosen = to_tensor(candidates, "candidates")[torch.from_numpy(rows), actions]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from gfucb.episodic.cell_counts import CellCounts
 from gfucb.episodic.distinct_rows import Floats, Integers
@@ -24,6 +25,16 @@ SPREAD_BONUS = 1.0
 COUNT_BONUS = 0.2
 # Within this share of the range of the highest value.
 NEARLY_BEST = 0.05
+# Optimistic values that differ by less are equal.
+EQUAL = 1e-9
+# What is still unknown in a state is worth 1 / (1 + visits), an untried action this much:
+#     (sum over known actions of what they lead to + PRIOR_ACTIONS / (1 + visits))
+#     / (number of known actions + PRIOR_ACTIONS),
+# where known actions are those of the cell in all tasks. The experience of other tasks so tells
+# what an unknown action typically does, while codes, goals and values differ.
+PRIOR_ACTIONS = 10.0
+# The share of this worth that is left when all actions have been tried.
+TRIED_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +47,7 @@ class StageValues:
         preference: decides between pairs whose optimistic values are equal, [task, pair].
         state_upper: V_h, the best optimistic value of each state, [task, state].
         state_means: the best value of the fit without a bonus, [task, state].
-        novelty: 1 / (1 + visits) of each state, [task, state].
+        novelty: how unknown the states are that can be reached from a state, [task, state].
     """
 
     upper: Floats
@@ -85,22 +96,40 @@ class StageValues:
         seen = n > 0
         upper = np.where(seen, np.clip(targets + bonus, low, high), high)
         means = np.where(seen, (sums.rewards + sums.next_values(following.state_means)) / m, low)
-        own_novelty = 1 / (1 + visits)
-        pair_novelty = np.zeros_like(n)
-        pair_novelty[:, state_pairs] = own_novelty[:, :, None] + 1e-9
-        leads_to_novelty = sums.next_values(following.novelty) / m
+        state_upper = upper[:, state_pairs].max(axis=2)
+        is_tied = upper[:, state_pairs] >= state_upper[:, :, None] - EQUAL
+        leads_to = _novelty_of_pairs(sums, state_pairs, visits, following.novelty)
+        reachable = np.where(is_tied, leads_to[:, state_pairs], 0.0).max(axis=2)
         # Of actions that may all be the best possible one, an action known to be so comes first,
-        # then those that lead to states with fewer visits than this one, then untried ones.
-        is_best = means >= high - NEARLY_BEST * (high - low)
-        preference = np.where(seen, is_best + leads_to_novelty, pair_novelty) - 1e-6 * n
+        # then those that lead to what is least known.
+        is_best = seen & (means >= high - NEARLY_BEST * (high - low))
         return cls(
             upper,
             means,
-            preference,
-            upper[:, state_pairs].max(axis=2),
+            is_best + leads_to - 1e-6 * n,
+            state_upper,
             means[:, state_pairs].max(axis=2),
-            own_novelty,
+            np.maximum(TRIED_SHARE / (1 + visits), reachable),
         )
+
+
+def _novelty_of_pairs(
+    sums: _PairSums, state_pairs: Integers, visits: Floats, next_novelty: Floats
+) -> Floats:
+    """How unknown the states are to which pairs lead, or are expected to: [task, pair].
+
+    Args:
+        sums: over the transitions of pairs.
+        state_pairs: the pairs of states, [state, action].
+        visits: of states, [task, state].
+        next_novelty: of the states of the next stage, [task, next state].
+    """
+    known, totals = sums.over_all_tasks(state_pairs, next_novelty)
+    untried = (totals + PRIOR_ACTIONS / (1 + visits)) / (known + PRIOR_ACTIONS)
+    leads_to = sums.next_values(next_novelty) / np.maximum(sums.counts, 1.0)
+    by_pair = np.zeros_like(leads_to)
+    by_pair[:, state_pairs] = untried[:, :, None]
+    return np.where(sums.counts > 0, leads_to, by_pair)
 
 
 class _PairSums:
@@ -119,6 +148,23 @@ class _PairSums:
         """Sums of values [task, state] of the next states; 0 where an episode ended."""
         padded = np.concatenate([values, np.zeros((len(values), 1))], axis=1)
         return self._sum(self._all.counts * padded[self._tasks, self._next])
+
+    def over_all_tasks(self, state_pairs: Integers, values: Floats) -> tuple[Floats, Floats]:
+        """Known actions of states [state], and sums over them of next values [task, state].
+
+        An action that several tasks know is counted once for each. Each has the mean of `values`
+        [task, next state] over its transitions, as seen by the task of the row.
+        """
+        num_states = len(state_pairs)
+        state_of = np.full(self._shape[1], num_states)
+        state_of[state_pairs] = np.arange(num_states)[:, None]
+        states = state_of[self._all.pairs]
+        weights = self._all.counts / self.counts[self._tasks, self._all.pairs]
+        known = np.bincount(states, weights=weights, minlength=num_states + 1)
+        goes_on = self._next >= 0
+        entries = weights[goes_on], (states[goes_on], self._next[goes_on])
+        table = coo_array(entries, shape=(num_states + 1, values.shape[1])).tocsr()
+        return np.asarray(known[:-1], dtype=np.float64), np.asarray(table @ values.T).T[:, :-1]
 
     def _sum(self, weights: Floats) -> Floats:
         tasks, pairs = self._shape
