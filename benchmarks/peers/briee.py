@@ -7,15 +7,18 @@ BRIEE (Zhang et al., 2022) is run as it is, from a clone of your own; `briee_lau
 for gym and wandb, so no other packages are needed. Both solve a lock when five evaluations in a row
 have 20 of 20 perfect episodes. BRIEE evaluates after every 50 H episodes and has one task; ours
 evaluates after every 10. Each run is stored below `runs/briee`; a repeated command computes the
-missing ones. Without `--clone` only ours is run. `--workers` must divide the horizon.
+missing ones. Without `--clone` only ours is run. `--workers` must divide the horizon. A run of
+BRIEE that is not solved after `--max-seconds` is stopped and counts as not solved.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,8 +43,15 @@ LAUNCHER = Path(__file__).with_name("briee_launcher.py")
 EPISODES_AT_ONCE, IN_A_ROW = 50, 5
 
 
-def run_briee(clone: Path, horizon: int, seed: int, workers: int, max_episodes: int) -> list[Row]:
-    """Run BRIEE's main.py until it stops; one row for each of its evaluations."""
+def run_briee(
+    clone: Path,
+    horizon: int,
+    seed: int,
+    workers: int,
+    max_episodes: int,
+    max_seconds: float | None = None,
+) -> list[Row]:
+    """Run BRIEE's main.py until it stops or must; one row for each of its evaluations."""
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "log.jsonl"
         log.touch()
@@ -54,9 +64,30 @@ def run_briee(clone: Path, horizon: int, seed: int, workers: int, max_episodes: 
         }
         command = [sys.executable, LAUNCHER, clone, log, *itertools.chain(*words.items())]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        subprocess.run([*map(str, command)], check=True, env=environment, stdout=subprocess.DEVNULL)
+        run_at_most(max_seconds, [*map(str, command)], environment)
         lines = [json.loads(line) for line in log.read_text().splitlines()]
+    if not lines:
+        raise SystemExit(f"BRIEE made no evaluation in {max_seconds} seconds; give --max-seconds")
     return evaluations(lines, horizon)
+
+
+def run_at_most(
+    seconds: float | None, command: Sequence[str], environment: Mapping[str, str]
+) -> None:
+    """Run a program to its end, or end it and its workers after so many seconds."""
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        returned = process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if returned:
+        raise subprocess.CalledProcessError(returned, command)
 
 
 def evaluations(lines: Sequence[Mapping[str, float]], horizon: int) -> list[Row]:
@@ -116,12 +147,14 @@ def jobs(given: argparse.Namespace) -> list[Job]:
                         seed,
                         given.workers,
                         given.max_episodes,
+                        given.max_seconds,
                     ),
                     settings=common
                     | {
                         "method": "BRIEE, its own code",
                         "num_tasks": 1,
                         "commit": commit(given.clone),
+                        "max_seconds": given.max_seconds,
                     },
                     relative_cost=10,
                 )
@@ -175,6 +208,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", type=int, nargs="+", default=[1, 5], help="M of our agents")
     parser.add_argument("--workers", type=int, default=1, help="processes of BRIEE's fits")
     parser.add_argument("--max-episodes", type=int, default=30_000)
+    parser.add_argument("--max-seconds", type=float, help="of a run of BRIEE; default no limit")
     parser.add_argument("--processes", type=int, default=1, help="runs at a time")
     parser.add_argument("--out", type=Path, default=OUT, help="directory of the runs")
     parser.add_argument("--json", type=Path)

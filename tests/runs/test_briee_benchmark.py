@@ -1,7 +1,11 @@
 """The comparison with BRIEE: its log is read, and a clone of the user is run."""
 
 import json
+import os
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from benchmarks.peers import briee
@@ -75,3 +79,32 @@ def test_a_clone_is_run_beside_ours_and_only_once(clone, tmp_path, monkeypatch, 
 def test_workers_must_divide_the_horizon():
     with pytest.raises(SystemExit):
         briee.main(["--horizon", "5", "--workers", "2"])
+
+
+def test_a_program_that_takes_too_long_is_ended_with_its_workers(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "if not os.fork():\n"
+        "    open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+        "time.sleep(60)\n"
+    )
+    start = time.monotonic()
+    briee.run_at_most(1.0, [sys.executable, "-S", str(script), str(tmp_path / "pid")], os.environ)
+    assert time.monotonic() - start < 20
+    worker = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 10
+    while is_alive(worker):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with pytest.raises(subprocess.CalledProcessError):
+        briee.run_at_most(None, [sys.executable, "-S", "-c", "raise SystemExit(3)"], os.environ)
+
+
+def is_alive(process):
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    status = Path(f"/proc/{process}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
