@@ -162,8 +162,9 @@ class _PairSums:
         weights = self._all.counts / self.counts[self._tasks, self._all.pairs]
         known = np.bincount(states, weights=weights, minlength=num_states + 1)
         goes_on = self._next >= 0
-        entries = weights[goes_on], (states[goes_on], self._next[goes_on])
-        table = coo_array(entries, shape=(num_states + 1, values.shape[1])).tocsr()
+        shape = (num_states + 1, values.shape[1])
+        coordinates = states[goes_on], self._next[goes_on]
+        table = coo_array((weights[goes_on], coordinates), shape=shape).tocsr()
         return np.asarray(known[:-1], dtype=np.float64), np.asarray(table @ values.T).T[:, :-1]
 
     def _sum(self, weights: Floats) -> Floats:
