@@ -47,7 +47,7 @@ def test_a_command_without_its_packages_names_the_cure():
 
 
 @pytest.mark.slow
-def test_an_agent_loads_only_what_it_uses():
+def test_an_agent_and_a_run_load_only_what_they_use():
     result = run(
         "import sys, gfucb\n"
         f"optional = {OPTIONAL} | {{'sqlite3', 'scipy.optimize', 'scipy.stats'}}\n"
@@ -62,8 +62,21 @@ def test_an_agent_loads_only_what_it_uses():
         "print('torch._dynamo' in sys.modules)\n"  # the compiler takes 1.5 seconds
         "gfucb.Agent\n"
         "print(sorted(optional & set(sys.modules)))\n"
+        "import gfucb.runs\n"
+        "print(sorted(optional & set(sys.modules)))\n"
     )
-    assert result.stdout == "[]\nFalse\n['sqlite3']\n", result.stderr
+    assert result.stdout == "[]\nFalse\n['sqlite3']\n['sqlite3']\n", result.stderr
+
+
+def test_names_that_runs_load_at_first_use():
+    from gfucb import runs
+    from gfucb.runs import api, summary
+
+    assert runs.compare is api.compare and runs.ComparisonResult is api.ComparisonResult
+    assert runs.summarise is summary.summarise and runs.load_rows is summary.load_rows
+    assert set(runs.__all__) <= set(dir(runs))
+    with pytest.raises(AttributeError, match=r"'gfucb\.runs' has no attribute 'summarize'"):
+        _ = runs.summarize
 
 
 def typed_names() -> tuple[dict[str, str], set[str]]:

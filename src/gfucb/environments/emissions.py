@@ -15,7 +15,6 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from scipy.linalg import hadamard
-from scipy.stats import qmc
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
@@ -127,6 +126,9 @@ class Emission:
         states = np.arange(self.num_states)
         if self.temperature is None:
             return self.state_probabilities(states, np.zeros((self.num_states, 0)))[:, None]
+        # Few environments draw these points, and scipy.stats is a large part of what runs load.
+        from scipy.stats import qmc
+
         sample = qmc.MultivariateNormalQMC(np.zeros(self.num_states), seed=0)
         noise = np.asarray(sample.random(QUADRATURE_POINTS))
         return np.stack(

@@ -15,7 +15,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from scipy.optimize import brentq
 
 from gfucb.core.validation.settings import validate_number
 
@@ -78,6 +77,9 @@ class EmpiricalBernstein:
 
     def boundary(self, variance: float, alpha: float) -> float:
         """The deviation u with log m(u, v) = log(1 / alpha), for the variance process v."""
+        # All runs load this module, with the registry of policies, and few call this method.
+        from scipy.optimize import brentq
+
         threshold = math.log(1 / alpha)
         high = 1.0 + math.sqrt(variance)
         while self.log_wealth(high, variance) < threshold:

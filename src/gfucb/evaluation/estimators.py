@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from gfucb.evaluation.evaluation_results import Estimate, Interval
 
@@ -88,5 +88,5 @@ def _mean_estimate(name: str, values: Floats, weights: Floats, confidence: float
 
 
 def _normal_interval(value: float, error: float, confidence: float) -> Interval:
-    width = float(norm.ppf((1 + confidence) / 2)) * error
+    width = float(ndtri((1 + confidence) / 2)) * error
     return Interval(value - width, value + width)

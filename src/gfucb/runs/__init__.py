@@ -1,7 +1,11 @@
 """Runs, comparisons, tables, figures and reports.
 
-Importing this package registers the built-in agents, environments and presets.
+Importing this package registers the built-in agents, environments and presets. What analyses runs
+is loaded at first use: the processes that compute runs work without pandas and matplotlib.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from gfucb.runs import (  # noqa: F401  (they register themselves)
     agents,
@@ -10,7 +14,6 @@ from gfucb.runs import (  # noqa: F401  (they register themselves)
     gymnasium_problem,
     presets,
 )
-from gfucb.runs.api import ComparisonResult, compare
 from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.comparison import Comparison, run_comparison
 from gfucb.runs.config import (
@@ -51,7 +54,10 @@ from gfucb.runs.registry import (
     register_fit,
 )
 from gfucb.runs.single import run
-from gfucb.runs.summary import load_rows, summarise
+
+if TYPE_CHECKING:
+    from gfucb.runs.api import ComparisonResult, compare
+    from gfucb.runs.summary import load_rows, summarise
 
 __all__ = [
     "ACTION_SELECTORS",
@@ -96,3 +102,22 @@ __all__ = [
     "run_comparison",
     "summarise",
 ]
+
+_MODULE_OF = {
+    "ComparisonResult": "gfucb.runs.api",
+    "compare": "gfucb.runs.api",
+    "load_rows": "gfucb.runs.summary",
+    "summarise": "gfucb.runs.summary",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'gfucb.runs' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value  # the next use does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

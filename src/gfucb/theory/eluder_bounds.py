@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
@@ -130,6 +129,8 @@ def smallest_dual(weights: Floats, data: Floats, ball: float) -> float:
     weights, data = weights[real], data[real]
     if not len(weights):
         return 0.0
+    # As in `linear_programs`: runs load this module and rarely call this function.
+    from scipy.optimize import brentq
 
     def slope(share: float) -> float:
         return float((weights * (ball - data) / (share * data + (1 - share) * ball) ** 2).sum())

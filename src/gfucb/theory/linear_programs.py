@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from gfucb.core.validation.tables import Array
 
@@ -24,6 +23,9 @@ def solve_program(cost: Array, matrix: Array, sides: Array) -> ProgramSolution:
     One call of scipy's HiGHS, about a millisecond for the sizes of this package. A program that
     is not solved to optimality raises an error.
     """
+    # Runs load this module for their radii; few of them solve programs.
+    from scipy.optimize import linprog
+
     solution = linprog(
         cost,
         A_ub=matrix,
