@@ -7,7 +7,6 @@ torch and numpy, so that runs can be made on a machine that has no more.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+
+from gfucb.runs.pool import worker_context
 
 Job = Mapping[str, Any]
 RESAMPLES = 10_000
@@ -35,7 +36,7 @@ def make_runs(
     known = {_key(line["job"]): line for line in stored_runs(path)}
     missing = [job for job in jobs if _key(job) not in known]
     path.parent.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     with ProcessPoolExecutor(processes, context, _one_thread) as pool, path.open("a") as file:
         futures: dict[Future[Mapping[str, Any]], Job] = {
             pool.submit(function, job): job for job in missing

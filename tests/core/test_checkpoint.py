@@ -1,6 +1,5 @@
 """Saved agents: restored exactly, and refused if anything about them is different."""
 
-import multiprocessing
 import os
 import random
 
@@ -14,6 +13,7 @@ import gfucb
 from gfucb import GFUCB
 from gfucb.core.checkpoint import checksum_of, read_state, write_state
 from gfucb.core.errors import SavedStateError
+from gfucb.runs.pool import worker_context
 
 
 def test_a_restored_agent_decides_as_the_saved_one(tmp_path):
@@ -194,7 +194,7 @@ def write_repeatedly(path: str, value: float, count: int) -> None:
 def test_two_processes_that_save_to_one_path_never_leave_a_mixed_file(tmp_path):
     path = str(tmp_path / "state")
     write_repeatedly(path, 0.0, 1)
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     writers = [context.Process(target=write_repeatedly, args=(path, v, 150)) for v in (1.0, 2.0)]
     for writer in writers:
         writer.start()

@@ -1,7 +1,6 @@
 """Results directories: what is computed, recorded, restored and refused."""
 
 import json
-import multiprocessing
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -20,6 +19,7 @@ from gfucb.paper.lock.sweep import tabular_rows
 from gfucb.paper.results_directory import ResultsDirectory
 from gfucb.runs import provenance
 from gfucb.runs.jobs import run_job
+from gfucb.runs.pool import worker_context
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -299,7 +299,7 @@ def reproduce_words(path: str, barrier) -> None:
 
 @pytest.mark.slow
 def test_two_processes_share_a_directory_and_lose_nothing(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     barrier = context.Barrier(2)
     processes = [
         context.Process(target=reproduce_words, args=(str(tmp_path), barrier)) for _ in range(2)

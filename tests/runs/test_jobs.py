@@ -20,7 +20,7 @@ COMPARISON = Comparison(
     ImageBanditConfig(num_tasks=3, num_actions=4),
     (BanditAgentConfig(name="gfucb", fit_steps=20), BanditAgentConfig(name="uniform")),
     seeds=(0, 1),
-    num_rounds=40,
+    num_rounds=25,
 )
 
 
@@ -96,6 +96,15 @@ def test_the_error_of_a_worker_reaches_the_caller_after_earlier_results(monkeypa
     assert [next(results)[0] for _ in range(6)] == [1, 2, 3, 4, 5, 6]
     with pytest.raises(ValueError, match="-1 is negative"):
         list(results)
+
+
+def test_workers_have_the_environment_variables_of_the_caller_at_the_call(monkeypatch):
+    """Also those that changed after the server of the workers has started."""
+    for value in ("first", "second"):
+        monkeypatch.setenv("GFUCB_TEST", value)
+        assert list(run_in_processes(os.getenv, ["GFUCB_TEST"], 1)) == [("GFUCB_TEST", value)]
+    monkeypatch.delenv("GFUCB_TEST")
+    assert list(run_in_processes(os.getenv, ["GFUCB_TEST"], 1)) == [("GFUCB_TEST", None)]
 
 
 @pytest.mark.slow

@@ -1,20 +1,24 @@
 """Worker processes: one thread each, and none outlives its parent.
 
-Workers are spawned, not forked: a forked process would inherit torch's threads in an undefined
-state. Each worker holds one end of a pipe whose other end only the parent has. When the parent
-closes it, or ends for any reason, even `kill -9`, the worker exits at once and the system releases
-its locks. Workers import the plugins of the parent first.
+Workers are never forks of the caller, which would inherit torch's threads in an undefined state.
+On Linux they are forks of a server process (multiprocessing's fork server) that has loaded torch
+and this package and computes nothing; elsewhere each worker is a new process that loads them.
+Each worker holds one end of a pipe whose other end only the parent has. When the parent closes it,
+or ends for any reason, even `kill -9`, the worker exits at once and the system releases its locks.
+Workers take over the environment variables of the parent and import its plugins first.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import TypeVar
 
@@ -40,9 +44,10 @@ def run_in_processes(
     Items are started in their order. `poll` is called a few times a second. If a call fails, those
     under way end first, and then the error is raised. If the caller stops, workers exit at once.
     """
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     watched, held = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (watched, loaded_plugins()))
+    arguments = (watched, dict(os.environ), loaded_plugins())
+    pool = ProcessPoolExecutor(processes, context, _start_worker, arguments)
     try:
         futures = {pool.submit(function, item): item for item in items}
         while futures:
@@ -72,8 +77,22 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _start_worker(watched: Connection, plugins: Sequence[Path]) -> None:
+def worker_context() -> BaseContext:
+    """How workers start: as forks of a server on Linux, as new processes elsewhere."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["gfucb.runs"])
+    return context
+
+
+def _start_worker(
+    watched: Connection, environment: Mapping[str, str], plugins: Sequence[Path]
+) -> None:
     threading.Thread(target=_exit_with_parent, args=(watched,), daemon=True).start()
+    # The server has those of the time of its start.
+    os.environ.clear()
+    os.environ.update(environment)
     torch.set_num_threads(1)
     load_plugins(plugins)
 
