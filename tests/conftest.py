@@ -1,63 +1,57 @@
-"""Tiny environments, as factories that take a seed."""
+"""What all tests share: the settings of their processes, and fixtures.
+
+Imports are in the fixtures: the process that only distributes the tests then loads no torch.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from gfucb.core.action_sets import ActionSets
-from gfucb.core.random import random_stream
-from gfucb.environments import SyntheticBandit, finite_bandit
-from gfucb.estimation import Exhaustive
-from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
+if TYPE_CHECKING:
+    from finite_cases import FiniteCase
 
-# Small problems run slower on many threads than on one.
-torch.set_num_threads(1)
+# Small problems run slower on many threads than on one. Processes that tests start inherit it.
+os.environ["OMP_NUM_THREADS"] = "1"
+# Tests start many processes: the first ones store the bytecode of the package, others read it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# Files that take longest, the longest first. A process runs all tests of a file: these start
+# first, so that no process is left with a long one when the others have finished.
+LONG_FILES = (
+    "test_site",
+    "test_ray_engine",
+    "test_reproductions",
+    "test_processes",
+    "test_documents",
+    "test_audit",
+    "test_extension",
+    "test_results_directory",
+    "test_kills",
+    "test_default_regret",
+    "test_fine_tuning",
+    "test_calibration",
+    "test_backups",
+    "test_jobs",
+    "test_release",
+)
 
 
-class FiniteCase:
-    """Random play in a finite environment, and the exact confidence set around its fit."""
-
-    def __init__(
-        self, seed: int, *, num_rounds: int = 6, ridge: float = 0.5, **environment: int
-    ) -> None:
-        self.environment: SyntheticBandit = finite_bandit(seed=seed, **environment)
-        self.penalty = HeadPenalty(ridge)
-        self.data = MultitaskDataset(
-            self.environment.num_tasks, torch.Size([self.environment.input_dim]), torch.float64
-        )
-        for index in range(1, num_rounds + 1):
-            round_ = self.environment.round(index)
-            actions = torch.randint(
-                self.environment.num_actions,
-                (self.environment.num_tasks,),
-                generator=random_stream(seed, "play", index),
-            )
-            tasks = torch.arange(self.environment.num_tasks)
-            self.data.append(tasks, round_.candidates[tasks, actions], round_.rewards(actions))
-        members = self.environment.representation_class.members
-        heads = torch.zeros_like(self.environment.true_function.heads)
-        start = MultiheadFunction(members[0], heads)
-        fit = Exhaustive(self.environment.representation_class)
-        self.center = fit(self.data, start, self.penalty, random_stream(seed, "fit"))
-
-    def confidence_set(self, squared_radius: float, **changes: object) -> ConfidenceSet:
-        options = {
-            "ridge": self.penalty.ridge,
-            "members": self.environment.representation_class.members,
-        }
-        return ConfidenceSet(self.center, self.data, squared_radius, **(options | changes))
-
-    def action_sets(self, index: int = 1000) -> ActionSets:
-        candidates = self.environment.round(index).candidates
-        available = torch.ones(candidates.shape[:2], dtype=torch.bool)
-        return ActionSets(candidates, torch.arange(self.environment.num_tasks), available)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {name: rank for rank, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
 
 
 @pytest.fixture
 def finite_case() -> type[FiniteCase]:
+    """A class: its instances are made from seeds."""
+    from finite_cases import FiniteCase
+
     return FiniteCase
 
 

@@ -2,10 +2,8 @@
 
 from multiprocessing.reduction import ForkingPickler
 
-import mlflow
 import pandas as pd
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import gfucb
 from gfucb.adapters.mlflow import MLflowRows
@@ -19,6 +17,9 @@ SMALL = ["--preset", "finite", "--agents", "uniform", "--seeds", "0", "1", "--nu
 
 
 def scalars(directory, column):
+    # TensorBoard and MLflow load for seconds, in every process that collects tests.
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     events = EventAccumulator(str(directory)).Reload()
     return {event.step: event.value for event in events.Scalars(column)}
 
@@ -26,6 +27,8 @@ def scalars(directory, column):
 @pytest.fixture
 def client(tmp_path, monkeypatch):
     """A client of a store in files, which needs no server."""
+    import mlflow
+
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = (tmp_path / "mlruns").as_uri()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)

@@ -1,6 +1,7 @@
 """States given to `load_state`: checked completely before the agent changes."""
 
 import math
+from functools import lru_cache
 
 import pytest
 import torch
@@ -53,16 +54,22 @@ def copied(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in state.items()}
 
 
+@lru_cache(maxsize=1)
+def before_any(agent: GFUCB) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """State and answer of an agent before the first state that it refuses."""
+    return copied(agent.state()), agent.decide(numbers("question", 3, 4, 5)).optimistic_values
+
+
 def assert_refused(agent: GFUCB, state: dict, message: str) -> None:
     """`load_state` fails with this message, and the agent decides as before."""
-    before, answer = copied(agent.state()), agent.decide(numbers("question", 3, 4, 5))
+    before, answer = before_any(agent)
     with pytest.raises(InvalidInputError, match=message):
         agent.load_state(state)
     after = agent.state()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     again = agent.decide(numbers("question", 3, 4, 5))
-    assert torch.equal(answer.optimistic_values, again.optimistic_values)
+    assert torch.equal(answer, again.optimistic_values)
 
 
 def changed_with(state: dict, name: str, value: float) -> dict:

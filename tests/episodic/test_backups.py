@@ -82,7 +82,7 @@ def test_perturbed_heads_have_the_covariance_of_perturbed_least_squares():
 @pytest.mark.slow
 @pytest.mark.parametrize("backup", ["joint", "randomised"])
 def test_policy_functions_satisfy_the_norm_bound(backup):
-    agent, _ = trained(backup, episodes=4, head_norm_bound=0.2)
+    agent, _ = trained(backup, episodes=3, head_norm_bound=0.2)
     for plan in agent.plans:
         for member in plan.policy_functions:
             assert member.heads.norm(dim=-1).max() <= 0.2 + 1e-9

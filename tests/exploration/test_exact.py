@@ -24,7 +24,7 @@ def total(choice) -> float:
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 @pytest.mark.parametrize("squared_radius", RADII)
 def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, seed, squared_radius):
-    case = finite_case(seed, num_actions=3)
+    case = finite_case(seed, num_tasks=3, num_actions=3)
     confidence_set, action_sets = case.confidence_set(squared_radius), case.action_sets()
     exact = ExactFinite()(confidence_set, action_sets)
     enumerated = Enumerated(ExactFinite())(confidence_set, action_sets)
@@ -38,12 +38,12 @@ def test_the_exact_selector_equals_the_enumeration_of_all_tuples(finite_case, se
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_it_does_with_unavailable_actions_and_several_rows_of_a_task(finite_case, seed):
-    case = finite_case(seed, num_actions=3)
+    case = finite_case(seed, num_tasks=3, num_actions=3)
     candidates = torch.cat([case.action_sets(7).candidates, case.action_sets(8).candidates[:2]])
     generator = random_stream(seed, "ragged")
-    available = torch.rand(6, 3, generator=generator) < 0.7
+    available = torch.rand(5, 3, generator=generator) < 0.7
     available[:, 0] = True
-    action_sets = ActionSets(candidates, torch.tensor([0, 1, 2, 3, 1, 1]), available)
+    action_sets = ActionSets(candidates, torch.tensor([0, 1, 2, 1, 1]), available)
     confidence_set = case.confidence_set(1.0)
     exact = ExactFinite()(confidence_set, action_sets)
     enumerated = Enumerated(ExactFinite())(confidence_set, action_sets)

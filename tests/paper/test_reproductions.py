@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from gfucb.cli.main import main
+from gfucb.estimation import variable_projection
 from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of, register_reproduction
 from gfucb.paper.fig1 import sweep as fig1
 from gfucb.paper.fig2a import sweep as fig2a
@@ -18,17 +19,24 @@ from gfucb.paper.fig2b import FIG2B
 from gfucb.paper.fig2b import analysis as fig2b_analysis
 from gfucb.paper.fig2b import sweep as fig2b
 from gfucb.paper.fig2b.analysis import bonus_curve
+from gfucb.paper.fig3 import sweep as fig3
 from gfucb.paper.probe import sweep as probe
 from gfucb.runs.plots import save
 
 ROOT = Path(__file__).parents[2]
-# Fewer rounds and images than those of `--quick`; all jobs and methods are the same.
+# Fewer rounds, images and steps than those of `--quick`; all jobs and methods are the same.
 SMALLER = {
     fig1: {"num_rounds": 6},
-    fig2a: {"images": 12},
-    fig2b: {"images": 8, "tuned": (3, 3, 2)},
+    fig2a: {"images": 8, "epochs": 3, "iterations": 10},
+    fig2b: {"images": 8, "tuned": (3, 3, 2), "epochs": 2, "iterations": 10},
+    fig3: {"milestones": (3, 8), "epochs": 3},
     probe: {"milestones": (3, 8), "long": (12,), "epochs": 3},
 }
+FEWER_STEPS = (
+    (variable_projection, "STEPS"),
+    (variable_projection, "STEPS_WITH_CONVOLUTIONS"),
+    (probe, "LBFGS_STEPS"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,8 @@ def quick(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for sweep, changes in SMALLER.items():
             patch.setattr(sweep, "QUICK", replace(sweep.QUICK, **changes))
+        for module, name in FEWER_STEPS:
+            patch.setattr(module, name, 8)
         yield results_of
 
 
