@@ -80,10 +80,9 @@ def main(words: list[str] | None = None) -> None:
     with gfucb.Agent(model, log=log) as agent:
         print("learned", agent.learn_table(history, schema), "rows")
         play(agent, schema, range(20, 20 + given.days // 2), list(STORES))
-    schema = schema.with_tasks(["Bodo"])  # a new store
     with gfucb.Agent.from_log(log, model=model) as agent:
         later = range(20 + given.days // 2, 20 + given.days)
-        last = play(agent, schema, later, [*STORES, "Bodo"])
+        last = play(agent, schema, later, [*STORES, "Bodo"])  # a new store
         print(agent, "tasks:", agent.tasks)
         print(agent.explain(last))
         named = log_of_decisions(agent.log)

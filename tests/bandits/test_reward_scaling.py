@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from gfucb import GFUCB, FiniteClass, VariableProjection
+from gfucb import GFUCB, Agent, FiniteClass, VariableProjection
 from gfucb.bandits import linucb
 from gfucb.bandits.batched import BatchedAgents
 from gfucb.core.errors import GFUCBWarning, InvalidInputError
@@ -185,6 +185,30 @@ class TestWarning:
                     break
         assert given.list[0].filename == __file__
 
+    def test_is_given_at_once_for_dollars_in_a_range_of_zero_to_one(self):
+        agent = GFUCB(2, value_range=(0.0, 1.0))
+        decision = agent.decide(torch.rand(2, 3, 4))
+        with pytest.warns(GFUCBWarning, match=r"all are outside.*value_range='auto'"):
+            agent.observe(decision, [250.0, 260.0])
+        agent.observe(agent.decide(torch.rand(2, 3, 4)), [255.0, 240.0])  # once
+
+    @pytest.mark.parametrize("shift", [0.6, 0.0])
+    def test_is_given_if_most_rewards_are_a_little_outside(self, shift):
+        agent, draws = GFUCB(2, value_range=(0.0, 1.0)), torch.Generator().manual_seed(0)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            for _ in range(30):
+                decision = agent.decide(torch.rand(2, 3, 4, generator=draws))
+                noise = 0.5 * torch.randn(2, generator=draws).double()
+                agent.observe(decision, 1.0 + shift + noise)  # the largest expected reward
+        assert len(given) == (1 if shift else 0)
+
+    def test_is_given_also_if_another_thread_fits(self):
+        agent = Agent(value_range=(0.0, 1.0), refit="background")
+        with pytest.warns(GFUCBWarning, match="all are outside"):
+            agent.observe(agent.decide(torch.rand(1, 3, 4), tasks=["a"]), [250.0])
+        agent.close()
+
     def test_is_given_once_for_an_outlier_and_says_what_to_do(self):
         agent = make(value_range=(0.0, 1.0))
         with pytest.warns(GFUCBWarning, match=r"between -999 .*count as .*pass a value_range"):
@@ -195,7 +219,7 @@ class TestWarning:
 
     def test_is_given_if_nearly_all_rewards_are_far_outside_the_range(self):
         agent = make(value_range=(0.0, 1.0))
-        with pytest.warns(GFUCBWarning, match=r"nearly all are far outside.*value_range='auto'"):
+        with pytest.warns(GFUCBWarning, match=r"nearly all are outside.*value_range='auto'"):
             play(agent, origin=100.0)
 
     @pytest.mark.parametrize("value_range", ["auto", None])

@@ -1,5 +1,7 @@
 """Any sequence of calls, right or wrong: success or a sentence, and a log that gives the agent."""
 
+from datetime import date
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -11,8 +13,10 @@ from gfucb import Agent, DecisionLog, InvalidInputError
 from gfucb.bandits import SlidingWindow
 from gfucb.models import table_features
 
-NAMES = st.sampled_from(["a", "b", 1, True, ("a", 1), "", "\ud800", "né"])
-WRONG_NAMES = st.sampled_from([None, 1.5, b"a", [], object(), ("a", None), "x" * 2000])
+NAMES = st.sampled_from(
+    ["a", "b", 1, True, ("a", 1), "", "\ud800", "né", None, 1.5, date(2026, 3, 1)]
+)
+WRONG_NAMES = st.sampled_from([float("nan"), [], object(), ("a", object()), "x" * 2000, {}])
 REWARDS = st.sampled_from([0.0, 1.0, -0.0, 0.5, -3, 1e9])
 WRONG_REWARDS = st.sampled_from([float("nan"), float("inf"), 1e300, "one", None, [], 1j])
 SETTINGS = st.sampled_from(

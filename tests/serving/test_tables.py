@@ -41,12 +41,14 @@ def test_a_table_and_its_file_are_learned_in_one_call(history, tmp_path):
 
 def test_decisions_for_a_table_have_names(history):
     _, schema, rows = history
-    agent = Agent()
+    agent, closed = Agent(), Agent(create_tasks=False, tasks=["Oslo", "Bergen"])
     agent.learn_table(rows, schema)
     today = {"store": ["Bodo", "Oslo"], "weather": ["sun", "rain"], "visitors": [100, 900]}
-    with pytest.raises(InvalidInputError, match="Bodo"):
-        agent.decide_table(today, schema)
-    decision = agent.decide_table(today, schema.with_tasks(["Bodo"]))
+    for call in (closed.decide_table, closed.predict_table):
+        with pytest.raises(InvalidInputError, match="Bodo"):
+            call(today, schema)
+    assert agent.predict_table(today, schema).tasks == ("Bodo", "Oslo")
+    decision = agent.decide_table(today, schema)  # Bodo is new, as in `decide`
     assert decision.tasks == ("Bodo", "Oslo") and agent.tasks == ("Oslo", "Bergen", "Bodo")
     assert set(decision.action_names) <= {"none", "coupon"}
     assert agent.log.decision(1).action_names == ('"coupon"', '"none"')

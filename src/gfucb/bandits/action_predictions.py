@@ -92,6 +92,15 @@ class ActionPredictions:
         return optional_package("pandas", "table()").DataFrame(self.rows())
 
 
+def plain_values(value: Any) -> Any:
+    """Nested dicts and lists in the types of JSON; names of other types, such as dates, as text."""
+    if isinstance(value, dict):
+        return {name: plain_values(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(part) for part in value]
+    return value if value is None or isinstance(value, str | bool | int | float) else str(value)
+
+
 def number_or_none(value: Tensor | float) -> float | None:
     """The number in the types of JSON, which has no NaN."""
     number = float(value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gfucb.bandits.action_predictions import ActionPredictions, number_or_none
+from gfucb.bandits.action_predictions import ActionPredictions, number_or_none, plain_values
 from gfucb.bandits.explanation_figure import draw_explanation
 from gfucb.bandits.influences import Influence
 from gfucb.core.errors import InvalidInputError
@@ -119,7 +119,7 @@ class Explanation:
         return optional_package("pandas", "table()").DataFrame(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in the types of JSON."""
+        """All of it in the types of JSON; names of other types are texts."""
         rows: list[dict[str, Any]] = [
             {
                 **self._labels(row),
@@ -137,7 +137,7 @@ class Explanation:
                 "num_samples": self.num_samples,
                 "num_fits": self.num_fits,
             },
-            "rows": rows,
+            "rows": plain_values(rows),
         }
 
     def figure(self, row: int = 0) -> Any:

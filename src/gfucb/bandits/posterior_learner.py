@@ -105,6 +105,16 @@ class PosteriorLearner(LearnerBase):
         """Fit all data again; without data nothing changes."""
         if self._data is not None:
             self._refit(self._data, None)
+            self._warn(self._data, len(self._data))
+
+    def _warn(self, data: MultitaskDataset, num_new: int) -> None:
+        """Warn once if the last rewards contradict a stated range, or if some are clipped."""
+        if self._has_warned:
+            return
+        is_fitted = self._size_of(data) == self._samples_at_fit  # otherwise the scale is older
+        is_clipped = is_fitted and bool(self.scale.is_outside(data.targets).any())
+        limits = self.scale.limits if is_clipped else None
+        self._has_warned = self.scaling.warn(data.targets, num_new, limits)
 
     def fit_state(
         self, inputs: Tensor, candidates: Tensor | None = None
@@ -158,9 +168,7 @@ class PosteriorLearner(LearnerBase):
             data.truncate(size_before)
             raise
         self._data = data
-        if not self._has_warned and self._size_of(data) == self._samples_at_fit:  # after a fit
-            limits = self.scale.limits if bool(self.scale.is_outside(data.targets).any()) else None
-            self._has_warned = self.scaling.warn(data.targets, len(rewards), limits)
+        self._warn(data, len(rewards))
         if self._memory is not None:
             self._memory = self._memory.after(tasks, errors)
             self._forget(data)

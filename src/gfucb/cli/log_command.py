@@ -114,7 +114,8 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
 def _table(rows: list[dict[str, Any]]) -> Table:
     table = Table(*SHOWN, title=None)
     for row in rows:
-        table.add_row(*(_cell(row[name]) for name in SHOWN))
+        shown = row if row["action_name"] is None else row | {"action": row["action_name"]}
+        table.add_row(*(_cell(shown[name]) for name in SHOWN))
     return table
 
 

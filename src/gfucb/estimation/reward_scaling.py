@@ -17,8 +17,9 @@ from gfucb.core.shards import ONE_SHARD, Shards, in_any, largest, totals
 from gfucb.core.validation.settings import validate_offset, validate_pair
 from gfucb.estimation.reward_scale import FEWEST_REWARDS, RewardScale
 
-# A stated range is wrong if more than this share of rewards are on one side of it, and far.
-ONE_SIDED = 0.8
+# A stated range is wrong if more than this share of rewards are on one side of it, or if all are so
+# many times its width away on one side.
+ONE_SIDED, FAR = 0.8, 10.0
 AUTO: Literal["auto"] = "auto"
 ValueRange = tuple[float, float] | Literal["auto"] | None
 
@@ -168,7 +169,7 @@ class RewardScaling:
         )
         if limits is None:
             return (
-                f"{seen}; nearly all are far outside. Pass the range of expected rewards, or "
+                f"{seen}; nearly all are outside. Pass the range of expected rewards, or "
                 "value_range='auto', which estimates it"
             )
         return (
@@ -178,11 +179,16 @@ class RewardScaling:
         )
 
     def _is_contradicted_by(self, rewards: Tensor, num_new: int) -> bool:
-        """Whether nearly all rewards are far above, or far below, the stated range."""
-        low, high = self.initial().limits
+        """Whether nearly all rewards are on one side of the stated range, or the first are far."""
+        assert isinstance(self.value_range, tuple)  # `warning` has checked it
+        low, high = self.value_range
         new = rewards[-num_new:]
-        if len(rewards) < FEWEST_REWARDS or not bool(((new < low) | (new > high)).any()):
+        distance = float(torch.maximum(low - new, new - high).max())
+        if distance <= 0:
             return False
+        if len(rewards) < FEWEST_REWARDS:
+            nearest = max(float(rewards.min()) - high, low - float(rewards.max()))
+            return nearest > FAR * (high - low)
         # Noise of any size is above the range at most as often as not, and below it too.
         larger_side = max(int((rewards > high).sum()), int((rewards < low).sum()))
         return larger_side > ONE_SIDED * len(rewards)

@@ -30,7 +30,7 @@ from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
 from gfucb.serving.roster import ITEMS, TASKS
 from gfucb.serving.runtime import REFITS, Runtime
-from gfucb.serving.table_names import common_names, require_schema, task_names
+from gfucb.serving.table_names import common_names, schema_of, task_names
 from gfucb.serving.time_limits import TimeLimit
 from gfucb.tables import Schema
 from gfucb.tables.frames import TableLike
@@ -160,8 +160,8 @@ class Agent(NamedTasks, ExplainedDecisions):
     ) -> NamedDecision:
         """Choose for every row from one catalogue that all rows share, see `GFUCB.decide_from`.
 
-        The catalogue is an array [action, *input], a mapping from names of actions to inputs, or a
-        list of texts: names of items that have no inputs.
+        The catalogue is an array [action, *input], a mapping from names of actions to inputs, a
+        data frame whose index are names, or a list of names: of items that have no inputs.
         """
         given = Catalogue.of(catalogue)
         with self._runtime.call() as roster:
@@ -174,10 +174,11 @@ class Agent(NamedTasks, ExplainedDecisions):
     ) -> NamedDecision:
         """Choose in every row of a table, with the names of its tasks and actions.
 
-        `available` is that of `Schema.offers`. A task of the table that the schema does not know
-        is refused: `schema.with_tasks` adds it.
+        `available` is that of `Schema.offers`. Tasks that the schema does not know are added as in
+        `decide`, with `create_tasks`.
         """
-        offers = require_schema(schema).offers(table, available)
+        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
+        offers = schema.offers(table, available)
         with self._runtime.call() as roster:
             self._runtime.expire_some()
             texts = roster.encode_tasks(task_names(schema, offers.tasks), len(offers))
@@ -277,7 +278,8 @@ class Agent(NamedTasks, ExplainedDecisions):
 
     def learn_table(self, table: TableLike, schema: Schema) -> int:
         """Learn from all rows of a table, or of a CSV file, such as a log; return how many."""
-        tasks, inputs, rewards = require_schema(schema).samples(table)
+        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
+        tasks, inputs, rewards = schema.samples(table)
         self.learn(task_names(schema, tasks), inputs, rewards)
         return len(tasks)
 

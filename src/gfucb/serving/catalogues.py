@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.arrays import to_candidates, to_inputs
+from gfucb.serving.name_types import name_type_of
 from gfucb.serving.names import encode_name
 
 
@@ -25,15 +26,35 @@ class Catalogue:
 
     @classmethod
     def of(cls, value: Any) -> Catalogue:
-        """Read a mapping from names to inputs, a list of names, or an array [action, *input]."""
+        """Read a mapping from names to inputs, a list of names, or an array [action, *input].
+
+        A data frame with names as its index has these names.
+        """
         if isinstance(value, Mapping):
             if not value:
                 raise InvalidInputError("catalogue must have at least one action, got none")
             inputs = to_inputs(list(value.values()), "catalogue")
             return cls(inputs, _names(value))
-        if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
-            return cls(None, _names(value))
-        return cls(to_inputs(value, "catalogue"), None)
+        if (items := _listed(value)) and all(_is_name(item) for item in items):
+            return cls(None, _names(items))
+        labels = list(value.index) if hasattr(value, "index") and hasattr(value, "columns") else []
+        is_named = bool(labels) and all(_is_name(label) for label in labels)
+        return cls(to_inputs(value, "catalogue"), _names(labels) if is_named else None)
+
+
+def _listed(value: Any) -> list[Any]:
+    """The items of a list, a tuple, or a column of objects; nothing for anything else."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    is_column = getattr(value, "ndim", None) == 1 and not isinstance(value, Tensor)
+    return list(value.tolist()) if is_column and hasattr(value, "tolist") else []
+
+
+def _is_name(item: Any) -> bool:
+    """Whether an item can only be a name: numbers, and tuples of numbers, are inputs."""
+    if isinstance(item, tuple):
+        return any(_is_name(part) for part in item)
+    return isinstance(item, str) or name_type_of(item) is not None
 
 
 def offered_rows(candidates: Any) -> Tensor:

@@ -28,7 +28,7 @@ from gfucb.serving.operations import GrowTo
 from gfucb.serving.rewards import rows_of
 from gfucb.serving.row_ids import RowId
 from gfucb.serving.runtime import Runtime
-from gfucb.serving.table_names import common_names, require_schema, task_names
+from gfucb.serving.table_names import common_names, schema_of, task_names
 from gfucb.tables import Schema
 from gfucb.tables.frames import TableLike
 
@@ -69,7 +69,8 @@ class ExplainedDecisions:
         self, table: TableLike, schema: Schema, available: Any = None
     ) -> ActionPredictions:
         """The same for every row of a table, see `decide_table`."""
-        offers = require_schema(schema).offers(table, available)
+        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
+        offers = schema.offers(table, available)
         tasks = task_names(schema, offers.tasks)
         offered = Catalogue(offers.candidates, common_names(offers))
         return self._predict(offered, False, tasks, len(offers), offers.available)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,6 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.files import atomic_write
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LoggedDecision, LoggedRow, RowStatus
-from gfucb.serving.names import decode_name
 from gfucb.serving.operations import chosen_input
 from gfucb.serving.roster import KINDS, OPEN, TASKS
 from gfucb.serving.row_ids import RowId
@@ -129,7 +129,7 @@ def _names(log: DecisionStore) -> tuple[list[str], dict[int, str]]:
 
 def _text(encoded: str) -> str:
     """A name for people: texts without quotes, others as JSON."""
-    name = decode_name(encoded)
+    name = json.loads(encoded)
     return name if isinstance(name, str) else encoded
 
 

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.serving.name_types import NameType, name_type_of, name_type_of_kind
 
-Name: TypeAlias = str | int | bool | tuple["Name", ...]
-"""A name that is stored exactly: text, an integer, True, False, or a tuple of names."""
+Name: TypeAlias = Hashable
+"""A name: text, a number, a date, a UUID, None, a tuple or a frozen set of names, or an object of a
+registered type, see `register_name_type`."""
 
 # Longer names are data, not names.
 LONGEST_NAME = 1000
 
 
 def encode_name(name: Any, what: str = "task") -> str:
-    """The name as JSON. Names that are different objects are different texts: 1, "1" and True.
+    """The name as JSON. Equal names have equal texts; 1, "1" and True are different names.
 
     >>> encode_name(("north", 7))
     '["north", 7]'
+    >>> import datetime
+    >>> encode_name(datetime.date(2026, 3, 1))
+    '{"date": "2026-03-01"}'
     """
     try:
         text = json.dumps(_plain(name, what))
     except InvalidInputError:
         raise
     except (ValueError, RecursionError) as error:  # integers of thousands of digits, deep tuples
-        raise InvalidInputError(f"the name of a {what} is too long to be stored: {error}") from None
+        raise InvalidInputError(
+            f"the name of a {what} cannot be stored, or is too long: {error}"
+        ) from None
     if len(text) > LONGEST_NAME:
         raise InvalidInputError(
             f"the name of a {what} must have at most {LONGEST_NAME} characters as JSON, "
@@ -39,28 +47,55 @@ def encode_name(name: Any, what: str = "task") -> str:
 
 
 def decode_name(text: str) -> Name:
-    """The name that `encode_name` encoded."""
-    return _tuples(json.loads(text))
+    """The name that `encode_name` encoded, or one that is equal to it."""
+    found: Name = _decoded(json.loads(text))
+    return found
 
 
 def _plain(name: Any, what: str) -> Any:
-    """The name in the types of JSON; tuples become lists."""
-    if isinstance(name, bool | np.bool_):
-        return bool(name)
-    if isinstance(name, int | np.integer):
-        return int(name)
+    """The name in the types of JSON: tuples become lists, and other types {kind: value}."""
+    if isinstance(name, np.generic):
+        # Moments of numpy have units; nanoseconds would become an integer.
+        name = (name.astype("datetime64[us]") if isinstance(name, np.datetime64) else name).item()
+    if name is None or isinstance(name, bool):
+        return name
+    if isinstance(name, int | float | Decimal):
+        return _plain_number(name, what)
     if isinstance(name, str):
         return str.__str__(name)
     if isinstance(name, tuple):
         return [_plain(part, what) for part in name]
-    raise InvalidInputError(
-        f"the name of a {what} must be text, an integer, a boolean or a tuple of these, "
-        f"got {name!r} of type {type(name).__name__}; convert it, for example with str()"
-    )
+    found = name_type_of(name)
+    if found is None or name != name:  # NaT of pandas is not equal to itself
+        raise InvalidInputError(
+            f"the name of a {what} must be text, a number, a date, a UUID, a tuple of these, or an "
+            f"object of a registered type, got {name!r} of type {type(name).__name__}; convert it, "
+            "for example with str(), or see gfucb.serving.register_name_type"
+        )
+    value = _plain(found.encode(name), what)
+    return {found.kind: sorted(value, key=json.dumps) if found.type is frozenset else value}
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
+def _plain_number(number: int | float | Decimal, what: str) -> Any:
+    """Equal numbers are one name: 3.0 is 3, as in columns of integers with gaps."""
+    if number.is_nan() if isinstance(number, Decimal) else number != number:
+        raise InvalidInputError(f"the name of a {what} is {number}: a name is missing")
+    if isinstance(number, Decimal):
+        decimal = cast(NameType, name_type_of(number))
+        text = decimal.encode(number) if number.is_finite() else str(number)
+        is_float = Decimal(float(number)) == number
+        return _plain_number(float(number), what) if is_float else {decimal.kind: text}
+    is_whole = isinstance(number, int) or number.is_integer()
+    return int(number) if is_whole else float(number)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decoded(part) for part in value)
+    if isinstance(value, dict):
+        ((kind, content),) = value.items()
+        return name_type_of_kind(kind).decode(_decoded(content))
+    return value
 
 
 def name_list(names: Any, what: str = "task") -> list[Any]:
@@ -71,7 +106,10 @@ def name_list(names: Any, what: str = "task") -> list[Any]:
                 f"{what}s must be a list of names, one for each row, got an array of "
                 f"shape {list(names.shape)}"
             )
-        return list(names.tolist())
+        # Moments of numpy are kept as they are: as a list they would be integers.
+        return list(
+            names if isinstance(names, np.ndarray) and names.dtype.kind == "M" else names.tolist()
+        )
     if isinstance(names, str | bytes | tuple | int | Mapping):
         raise InvalidInputError(
             f"{what}s must be a list of names, one for each row, got {names!r}; "

@@ -9,18 +9,19 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.serving.names import Name, encode_name
 from gfucb.tables import Offers, Schema
+from gfucb.tables.frames import TableLike
 
 # The name of the only task of a schema without a column of tasks.
 ONLY_TASK = "all"
 
 
-def require_schema(schema: Any) -> Schema:
-    """Refuse what is no schema."""
+def schema_of(schema: Any, table: TableLike, *, creates_tasks: bool) -> Schema:
+    """The schema, if it is one, with new tasks of the table if they are to be created."""
     if not isinstance(schema, Schema):
         raise InvalidInputError(
             f"schema must be a gfucb.tables.Schema, got {type(schema).__name__}"
         )
-    return schema
+    return schema.with_tasks_of(table) if creates_tasks else schema
 
 
 def task_names(schema: Schema, tasks: Tensor) -> list[Name]:

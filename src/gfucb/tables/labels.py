@@ -93,6 +93,11 @@ class Labels:
         found = set(column.texts())
         return Labels(self.column, tuple(sorted(self.names, key=lambda n: text_of(n) not in found)))
 
+    def unknown_in(self, table: RawTable) -> list[Label]:
+        """The names in the column of these labels that are not among them, each once."""
+        found = {text_of(label): label for label in complete_labels(table.column(self.column))}
+        return [label for text, label in found.items() if text not in self.numbers]
+
     def numbers_in(self, table: RawTable, cure: str) -> Tensor:
         """The number of the name in each row, [row]; `cure` says what to do with unknown ones."""
         texts = [text_of(label) for label in complete_labels(table.column(self.column))]

@@ -192,6 +192,11 @@ class Schema:
             raise InvalidInputError("the schema has no column of tasks; pass task= to of")
         return replace(self, task=self.task.extended(names))
 
+    def with_tasks_of(self, table: TableLike) -> Schema:
+        """With those tasks of a table that it does not know yet."""
+        new = [] if self.task is None else self.task.unknown_in(read_table(table))
+        return self.with_tasks(new) if new else self
+
     def with_actions(self, table: TableLike) -> Schema:
         """With the actions of another table, whose features have the same columns."""
         if not isinstance(self.actions, DescribedActions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -180,6 +181,8 @@ def _require_dense(value: Tensor, name: str) -> None:
 def _plain_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array of objects as numbers, if numpy finds that all of them are."""
     found = np.array(array.tolist())
+    if found.dtype.kind == "O" and all(isinstance(v, numbers.Real | Decimal) for v in array.flat):
+        found = array.astype(np.float64)  # sums of money from a database
     return found if found.dtype.kind in "biuf" and found.shape == array.shape else array
 
 

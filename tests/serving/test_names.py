@@ -1,0 +1,126 @@
+"""Names of registered types, of numpy and pandas, and names of actions."""
+
+import enum
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from serving_cases import candidates, play
+
+from gfucb import Agent, InvalidInputError
+from gfucb.serving import name_types, register_name_type
+from gfucb.serving.log_tables import log_rows
+from gfucb.serving.names import decode_name, encode_name
+
+
+class Region(enum.Enum):
+    NORTH = 1
+    SOUTH = 2
+
+
+@dataclass(frozen=True)
+class Store:
+    region: Region
+    number: int
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setattr(name_types, "_KINDS", dict(name_types._KINDS))
+    register_name_type(Region)
+    register_name_type(Store)
+
+
+class TestRegisteredTypes:
+    def test_are_found_again_after_a_restart(self, registered, tmp_path):
+        names = [Store(Region.NORTH, 3), Store(Region.SOUTH, 3), Region.NORTH]
+        with Agent(log=tmp_path / "log") as agent:
+            play(agent, range(2), names)
+        with Agent(log=tmp_path / "log") as again:
+            assert again.tasks == tuple(names)
+            again.retire_task(Store(Region.SOUTH, 3))
+            assert [row["task"] for row in log_rows(again.log)][2].endswith('"NORTH"}')
+
+    def test_that_are_not_registered_are_refused(self, registered, monkeypatch):
+        text = encode_name(Region.NORTH)
+        monkeypatch.setattr(name_types, "_KINDS", {})
+        with pytest.raises(InvalidInputError, match="register_name_type"):
+            encode_name(Region.NORTH)
+        with pytest.raises(InvalidInputError, match="Region, which is not known"):
+            decode_name(text)
+
+    def test_need_functions_unless_they_are_known(self, registered):
+        class Point:
+            def __init__(self, x: int) -> None:
+                self.x = x
+
+            def __eq__(self, other) -> bool:
+                return self.x == other.x
+
+            def __hash__(self) -> int:
+                return hash(self.x)
+
+        with pytest.raises(InvalidInputError, match="state encode and decode"):
+            register_name_type(Point)
+        with pytest.raises(InvalidInputError, match="both"):
+            register_name_type(Point, encode=lambda point: point.x)
+        with pytest.raises(InvalidInputError, match="hashable"):
+            register_name_type(list)
+        with pytest.raises(InvalidInputError, match="is that of bytes"):
+            register_name_type(Point, lambda point: point.x, Point, kind="bytes")
+        register_name_type(Point, lambda point: point.x, Point)
+        assert Agent(tasks=[Point(2)]).tasks == (Point(2),)
+
+
+def test_moments_of_numpy_and_pandas_are_those_of_python():
+    moments = np.array(["2026-01-02T03:04", "2026-01-03"], "datetime64[ns]")
+    agent = Agent()
+    agent.decide(candidates(2), tasks=moments)
+    agent.decide(candidates(2), tasks=pd.Series(pd.to_datetime(moments)))
+    assert agent.tasks == (datetime(2026, 1, 2, 3, 4), datetime(2026, 1, 3))
+    with pytest.raises(InvalidInputError, match="nanoseconds"):
+        agent.add_task(pd.Timestamp(1))
+    with pytest.raises(InvalidInputError, match="NaT"):
+        agent.add_task(pd.NaT)
+    with pytest.raises(InvalidInputError, match="missing"):
+        agent.add_task(Decimal("sNaN"))
+
+
+def test_explanations_write_such_names_as_text():
+    agent = Agent()
+    day = date(2026, 3, 1)
+    play(agent, range(3), [day])
+    decision = agent.decide(candidates(1), tasks=[day])
+    found = json.loads(json.dumps(agent.explain(decision).to_dict()))
+    assert found["rows"][0]["task"] == "2026-03-01"
+
+
+@pytest.mark.parametrize(
+    "catalogue",
+    [
+        ("tea", "milk"),
+        np.array(["tea", "milk"]),
+        pd.Series(["tea", "milk"]),
+        [("tea", 1), ("milk", 1)],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_lists_and_columns_of_names_are_catalogues(catalogue):
+    decision = Agent().decide_from(catalogue, tasks=["a"])
+    assert decision.action_names[0] in list(catalogue) and decision.inputs.tolist() in ([0], [1])
+
+
+def test_the_index_of_a_frame_are_names():
+    frame = pd.DataFrame({"x": [0.1, 0.2], "y": [1.0, 2.0]}, index=["tea", "milk"])
+    decision = Agent().decide_from(frame, tasks=["a"])
+    assert decision.inputs[0].tolist() == frame.loc[decision.action_names[0]].tolist()
+    assert Agent().decide_from(frame.reset_index(drop=True), tasks=["a"]).action_names is None
+
+
+def test_sums_of_money_are_rewards():
+    agent = Agent()
+    assert agent.observe(agent.decide(candidates(2), tasks=["a", "b"]), [Decimal("9.99"), 3]) == 2
