@@ -78,8 +78,8 @@ def test_identical_tasks_have_less_regret_than_separate_linucb():
 
 
 def test_linear_rewards_have_about_the_regret_of_linucb():
-    """The ratio is 1.2 with these seeds; that of random choices is 24."""
-    assert ratio(lambda seed: linear_bandit(seed=seed), 100) < 1.5
+    """The ratio is 1.1 with these seeds; regret hardly grows after 25 rounds."""
+    assert ratio(lambda seed: linear_bandit(seed=seed), 50) < 1.5
 
 
 def test_fixed_arms_have_about_the_regret_of_linucb():
@@ -91,4 +91,4 @@ def test_rare_large_rewards_are_found_where_their_range_is_known():
     environment = WheelBandit([0.9], seed=SEEDS[0])
     default = GFUCB(1, seed=SEEDS[0], value_range=environment.value_range)
     disjoint = LinearUCB(1, num_arms=5, alpha=1.0)
-    assert regret(default, environment, 600) < regret(disjoint, environment, 600)
+    assert regret(default, environment, 400) < regret(disjoint, environment, 400)

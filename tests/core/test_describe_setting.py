@@ -1,8 +1,6 @@
 """Descriptions of settings: equal for equal settings, different for different ones."""
 
 import functools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from torch import nn
 import gfucb
 from gfucb.core.setting_descriptions import describe_setting, find_difference
 from gfucb.models.nn.seeded_layers import SeededDropout
+from other_processes import printed_elsewhere, printed_here
 
 
 def scaled(factor: float):
@@ -116,24 +115,14 @@ def test_an_object_with_a_fingerprint_describes_itself():
 
 
 @pytest.mark.slow
-def test_descriptions_are_the_same_in_another_process():
+def test_descriptions_are_the_same_in_another_process(capsys):
     program = (
         "import gfucb; from torch import nn;"
         "from gfucb.core.setting_descriptions import describe_setting;"
         "print(describe_setting({'a': {'x', 'y', 'z'}, 'b': lambda x: {'p', x}, "
         "'c': gfucb.VariableProjection(), 'd': nn.Linear(2, 3)}))"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(found) == 1
+    assert printed_elsewhere(program) == printed_here(program, capsys)
 
 
 def test_a_difference_is_named_with_both_values():

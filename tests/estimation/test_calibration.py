@@ -103,5 +103,5 @@ def test_impossible_settings_are_refused(wrong):
 def test_on_digits_the_coverage_is_close_to_its_target():
     environment = ImageBandit(load_digits(), num_tasks=10, seed=6001)
     agent = GFUCB(10, seed=6001)
-    last = list(play(agent, environment, num_rounds=100))[-1]
+    last = list(play(agent, environment, num_rounds=60))[-1]
     assert last["coverage"] == pytest.approx(0.8, abs=0.03)

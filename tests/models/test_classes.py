@@ -2,8 +2,6 @@
 
 import functools
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -22,6 +20,7 @@ from gfucb.models import (
     as_representation_class,
     features_of,
 )
+from other_processes import printed_elsewhere, printed_here
 
 INPUTS = torch.linspace(-1, 1, 12).reshape(4, 3)
 
@@ -213,24 +212,15 @@ def test_plain_attributes_of_layers_count():
 
 
 @pytest.mark.slow
-def test_a_fingerprint_is_the_same_in_another_process():
+def test_a_fingerprint_is_the_same_in_another_process(capsys):
     code = (
         "import torch; from torch import nn; from gfucb.models import *\n"
         "known = FiniteClass([LinearRepresentation(torch.arange(6.).reshape(2, 3).double()),"
         " lambda x: x.square(), torch.relu, nn.Identity()])\n"
         "print(known.fingerprint(), LinearClass(3, 2).fingerprint())"
     )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert runs[0] == runs[1] and "finite(4 members" in runs[0]
+    here = printed_here(code, capsys)
+    assert printed_elsewhere(code) == here and "finite(4 members" in here
 
 
 def test_reprs_are_short():

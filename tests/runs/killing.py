@@ -10,6 +10,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gfucb.runs import RunConfig
+
 # Long enough for a loaded machine to start Python and torch several times.
 PATIENCE = 300
 
@@ -37,8 +39,15 @@ def kill_when(arguments: list[str], condition: Callable[[], bool], what: str) ->
         process.wait()
 
 
-def kill_midway(script: str, directory: Path) -> None:
-    """Run a script that fills `directory`, and kill it after more than ten rows."""
+def run_and_kill(config: RunConfig, directory: Path) -> None:
+    """Run a config in a process of its own, and kill it after more than ten rows."""
+    script = (
+        "import torch; torch.set_num_threads(1)\n"
+        "from gfucb.runs import *\n"
+        "from pathlib import Path\n"
+        f"config = {config!r}\n"
+        f"for row in run(config, Path({str(directory)!r})): pass\n"
+    )
     kill_when(["-c", script], lambda: num_rows(directory) > 10, "there are ten rows")
 
 

@@ -71,14 +71,14 @@ KNOWN = replace(SMALL, num_tasks=1, feature_dim=1, num_representations=1, noise_
 def test_the_bound_for_a_known_representation_holds_where_it_is_not_trivial():
     """Below 2 M T, so that it could be exceeded; uniform play does exceed a tenth of it."""
     agent = replace(THEORY, ridge=1.0)
-    for seed in range(25):
-        audit, _ = replay(RunConfig(KNOWN, agent, 300, seed))
+    for seed in range(6):
+        audit, _ = replay(RunConfig(KNOWN, agent, 200, seed))
         assert audit.repaired_bound < audit.trivial_bound
         assert audit.regret <= audit.repaired_bound
         assert audit.misses == 0 and audit.beyond_width == 0
-    uniform = RunConfig(KNOWN, BanditAgentConfig(name="uniform"), 300, 0)
+    uniform = RunConfig(KNOWN, BanditAgentConfig(name="uniform"), 200, 0)
     environment = make_environment(uniform.environment, 0)
-    rows = list(play(make_agent(uniform.agent, environment, 0), environment, num_rounds=300))
+    rows = list(play(make_agent(uniform.agent, environment, 0), environment, num_rounds=200))
     assert rows[-1]["cumulative_regret"] > 0.1 * audit.repaired_bound
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
-from killing import kill_midway
+from killing import run_and_kill
 
 from gfucb.cli.main import main
 from gfucb.core.errors import UnknownNameError
@@ -82,15 +82,8 @@ def test_a_killed_process_is_resumed_byte_for_byte(tmp_path):
     agent = EpisodicAgentConfig(
         representation="network", share_stages=True, next_targets=2, fit_steps=5
     )
-    config = replace(QUICK, agent=replace(agent, replan="every"), num_rounds=60)
-    script = (
-        "import torch; torch.set_num_threads(1)\n"
-        "from gfucb.runs import *\n"
-        "from pathlib import Path\n"
-        f"config = {config!r}\n"
-        f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
-    )
-    kill_midway(script, tmp_path / "killed")
+    config = replace(QUICK, agent=replace(agent, replan="every"), num_rounds=40)
+    run_and_kill(config, tmp_path / "killed")
     assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
     assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
 

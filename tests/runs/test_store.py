@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
-from killing import kill_midway
+from killing import run_and_kill
 
 from gfucb.core.checkpoint import read_state
 from gfucb.core.errors import RunDirectoryError, SavedStateError, UnknownNameError
@@ -94,15 +94,8 @@ def test_rows_after_the_last_checkpoint_are_computed_again(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_a_killed_process_is_continued_byte_for_byte(tmp_path):
-    config = replace(QUICK, num_rounds=60, agent=replace(QUICK.agent, fit_steps=20))
-    script = (
-        "import torch; torch.set_num_threads(1)\n"
-        "from gfucb.runs import *\n"
-        "from pathlib import Path\n"
-        f"config = {config!r}\n"
-        f"for row in run(config, Path({str(tmp_path / 'killed')!r})): pass\n"
-    )
-    kill_midway(script, tmp_path / "killed")
+    config = replace(QUICK, num_rounds=40, agent=replace(QUICK.agent, fit_steps=20))
+    run_and_kill(config, tmp_path / "killed")
     assert not json.loads((tmp_path / "killed" / "provenance.json").read_text())["finished"]
     assert finish(config, tmp_path / "killed") == finish(config, tmp_path / "whole")
 
