@@ -1,6 +1,6 @@
 """Latency of decisions and rewards while a model is fitted, and what fits in the background cost.
 
-    python benchmarks/serving_latency.py --json benchmarks/serving_latency.json
+    python -m benchmarks.serving_latency --json benchmarks/serving_latency.json
 
 500 tasks, 5 actions with 20 features each, a log on the disk. A client decides for one random task
 at a time and rewards the decision at once: without pauses, or 50 times per second. Times are those
@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from benchmarks.paired import write_table
 from torch import Tensor
 
 from gfucb import Agent
@@ -132,9 +133,11 @@ def main() -> None:
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--page", type=Path, default=None, help="document to write the table to")
     choices = parser.parse_args()
     runs = [Run(**row) for row in stored_rows(choices.json)]
     done = {(r.refit, r.rate, r.seed, r.calls) for r in runs}
+    num_stored = len(runs)
     with tempfile.TemporaryDirectory() as directory:
         for seed in choices.seeds:
             for refit, rate in MODES:
@@ -144,12 +147,28 @@ def main() -> None:
                 print(json.dumps(asdict(runs[-1])), flush=True)
     result = summary(runs)
     print(json.dumps(result, indent=2))
-    if choices.json is not None:
+    if choices.json is not None and len(runs) > num_stored:
         from gfucb.runs.provenance import current_provenance
         from gfucb.runs.text_files import write_json
 
         runs_made = [asdict(r) for r in runs]
         write_json(choices.json, result | {"runs": runs_made, "provenance": current_provenance()})
+
+    if choices.page is not None:
+        write_table(choices.page, "serving latency", cells(runs))
+
+
+def cells(runs: list[Run]) -> list[list[str]]:
+    """The table of a document: the largest numbers over all seeds, in milliseconds."""
+    rows = [["fits", "requests per second", "median", "99th percentile", "during fits", "runs"]]
+    for refit, rate in MODES:
+        own = [r for r in runs if (r.refit, r.rate) == (refit, rate)]
+        during = [r.p99_during_fits for r in own if r.p99_during_fits is not None]
+        numbers = [max(r.p50 for r in own), max(r.p99 for r in own)]
+        shown = [f"{number:.1f} ms" for number in numbers]
+        shown.append(f"{max(during):.1f} ms" if during else "")
+        rows.append([refit, f"{rate:g}" if rate else "without pauses", *shown, str(len(own))])
+    return rows
 
 
 def stored_rows(path: Path | None) -> list[dict[str, Any]]:

@@ -19,5 +19,8 @@ def test_latency_is_measured_once_for_each_seed(tmp_path, monkeypatch, capsys):
     content = json.loads(out.read_text())
     assert [run["calls"] for run in content["runs"]] == [8] * 3
     assert set(content["regret_ratio_by_rate"]) == {"0.0", "50.0"}
-    call(serving_latency, monkeypatch, *words)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- serving latency -->\nold\n<!-- end of serving latency -->\n")
+    call(serving_latency, monkeypatch, *words, "--page", page)
     assert json.loads(out.read_text()) == content  # times of a second run would differ
+    assert "| background | without pauses |" in page.read_text() and "old" not in page.read_text()
