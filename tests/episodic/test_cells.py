@@ -8,8 +8,9 @@ from episodic_cases import states_equal
 from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
 from gfucb.checks import check_episodic_agent
 from gfucb.environments import combination_lock
-from gfucb.episodic.cell_clusters import are_apart, fit_clusters
+from gfucb.episodic.cell_clusters import Clusters, _joined, are_apart, fit_clusters
 from gfucb.episodic.cell_counts import CellCounts
+from gfucb.episodic.cell_decoder import ClusterCells
 from gfucb.episodic.cell_values import StageValues
 from gfucb.episodic.input_layout import InputLayout
 
@@ -113,6 +114,25 @@ def test_clusters_are_the_states_of_each_stage_whatever_the_noise(noise_scale):
         # Each cell has one state; a rare outlier may have a cell of its own.
         assert len(pairs) == len(set(found.tolist()))
         assert len(set(expected.tolist())) <= len(pairs) <= len(set(expected.tolist())) + 1
+
+
+def test_a_state_that_was_cut_in_two_is_joined_again():
+    rng = np.random.default_rng(7)
+    states = np.repeat([0, 1], 80)
+    rows = rng.normal(size=(160, 2)) + 9.0 * states[:, None]
+    cut = np.where(states == 0, 0, 1 + (rows[:, 0] > 9.0))  # state 1 is cells 1 and 2
+    joined = _joined(rows, cut, scale=1.0)
+    np.testing.assert_array_equal(joined == joined[-1], states == 1)
+    assert set(joined.tolist()) == {0, 1}
+
+
+def test_a_lone_outlier_does_not_take_observations_of_a_large_cell():
+    rows = np.concatenate([np.random.default_rng(1).normal(size=(60, 1)), [[9.0]]])
+    rows[:60] -= rows[:60].mean()
+    labels = np.repeat([0, 1], [60, 1])
+    decoder = ClusterCells(Clusters(np.eye(1), np.eye(1), [labels]), [rows])
+    # 4.2 standard deviations from the mean of 60 observations, 4.8 from the outlier; 8.5 and 0.5.
+    np.testing.assert_array_equal(decoder.find(0, np.array([[4.2], [8.5]]), known=2), [0, 1])
 
 
 def test_inputs_split_into_observation_and_action_only_if_all_do():

@@ -31,7 +31,7 @@ NUM_ITERATIONS = 3
 # The scale of noise is that of nearest neighbours, times at most this factor (as variances).
 LARGEST_NOISE_RATIO = 4.0
 # Between these factors the limit of distances within cells follows the data.
-SCALES = (0.7, 4.0)
+SCALES = (0.7, 2.0)
 # In many dimensions noise keeps observations apart: the spread in a stage is at most this factor
 # times the scale of neighbours. Beyond it observations fill a space of few dimensions.
 LARGEST_SPREAD = 8.0
@@ -41,6 +41,8 @@ FEW_DIMENSIONS = 5
 SMALLEST_GAP = 4.0
 # Cells of a stage of continuous observations: the root of their number, up to this one.
 LARGEST_NUMBER_OF_CELLS = 32
+# Cells whose means are closer than this share of the limit of distances within cells are one.
+LARGEST_OVERLAP = 0.5
 # Observations that recur form clusters if squared distances within cells are below this share of
 # those between cells.
 LARGEST_WITHIN = 0.5
@@ -55,12 +57,15 @@ class Clusters:
         directions: in which cells differ, [coordinate, direction].
         labels: the cell of each observation, [stage][observation].
         scale: multiplies the squared distance beyond which an observation starts a new cell.
+        is_mixture: whether cells are components of a mixture, so that an observation between two
+            is likelier to be of the larger one. Regions of continuous observations are not.
     """
 
     transform: Floats
     directions: Floats
     labels: list[Integers]
     scale: float = 1.0
+    is_mixture: bool = True
 
 
 def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
@@ -103,7 +108,42 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
         transform = transform @ _whitening(residuals, freedom)
     whitened = [rows @ transform for rows in centered]
     directions = principal_directions(between_scatter(whitened, labels))
+    labels = [
+        _joined(rows @ directions, own, scale) for rows, own in zip(whitened, labels, strict=True)
+    ]
     return Clusters(transform, directions, labels, scale)
+
+
+def _joined(rows: Floats, labels: Integers, scale: float) -> Integers:
+    """Cells without those that were cut in two.
+
+    Where noise depends on the state, linkage may divide a state. Decoded by their means, such
+    cells are close.
+    """
+    size = rows.shape[1]
+    if not size:
+        return labels
+    limit = LARGEST_OVERLAP * scale * distance_limit(size)
+    for _ in range(NUM_ITERATIONS):
+        if labels.max() > 0:
+            tree = linkage(pdist(_means(rows, labels), "sqeuclidean"), "average")
+            labels = fcluster(tree, limit, "distance")[labels] - 1
+        distances = cdist(rows, _means(rows, labels), "sqeuclidean")
+        nearest = surprise(distances, np.bincount(labels), size).argmin(axis=1)
+        labels = np.unique(nearest, return_inverse=True)[1].reshape(-1)
+    return np.asarray(labels, dtype=np.int64)
+
+
+def surprise(squared_distances: Floats, counts: Integers | Floats, size: int) -> Floats:
+    """-2 log of the density of observations in cells, up to a constant: [n, cell].
+
+    Args:
+        squared_distances: from the means of cells, in units of the noise, [n, cell].
+        counts: of the observations of each cell, [cell]; the mean of few is itself uncertain.
+        size: the number of coordinates.
+    """
+    variances = 1 + 1 / counts
+    return np.asarray(squared_distances / variances + size * np.log(variances) - 2 * np.log(counts))
 
 
 def _continuous_cells(centered: Sequence[Floats], basis: Floats) -> Clusters:
@@ -120,7 +160,7 @@ def _continuous_cells(centered: Sequence[Floats], basis: Floats) -> Clusters:
         [rows - _means(rows, own)[own] for rows, own in zip(stages, labels, strict=True)]
     )
     scale = np.sqrt(np.maximum((residuals**2).mean(axis=0), 1e-6))
-    return Clusters(transform / scale, np.eye(len(scale)), labels)
+    return Clusters(transform / scale, np.eye(len(scale)), labels, is_mixture=False)
 
 
 def _regions(rows: Floats) -> Integers:

@@ -11,7 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from gfucb.core.random import random_stream
-from gfucb.episodic.cell_clusters import Clusters, are_apart, distance_limit, fit_clusters
+from gfucb.episodic.cell_clusters import (
+    Clusters,
+    are_apart,
+    distance_limit,
+    fit_clusters,
+    surprise,
+)
 from gfucb.episodic.distinct_rows import Floats, Integers
 from gfucb.episodic.observation_table import ObservationTable
 
@@ -91,6 +97,7 @@ class ClusterCells:
     def __init__(self, clusters: Clusters, stages: Sequence[Floats]) -> None:
         self._transform = clusters.transform
         self._directions = clusters.directions
+        self._is_mixture = clusters.is_mixture
         size, rank = clusters.directions.shape
         # The test on all coordinates is for directions that no stage has shown yet.
         along, far = clusters.scale * distance_limit(rank), distance_limit(size)
@@ -151,17 +158,21 @@ class ClusterCells:
         means = self._means[stage][first:last]
         if not len(means):
             return np.full(len(points), -1, dtype=np.int64)
+        counts, rank = self._counts[stage][first:last], self._directions.shape[1]
         differences = points[:, None] - means
         # The mean of few observations is itself uncertain.
-        scale = 1 + 1 / self._counts[stage][first:last]
+        scale = 1 + 1 / counts
         far = np.einsum("nck,nck->nc", differences, differences) / scale
-        along = far
-        if self._directions.shape[1]:
+        along, limits = far, (self._limits[1], self._limits[1])
+        if rank:
             projected = differences @ self._directions
             along = np.einsum("nck,nck->nc", projected, projected) / scale
-        cells = along.argmin(axis=1)
+            limits = self._limits
+        scores = along
+        if self._is_mixture:
+            scores = surprise(along * scale, counts, rank or points.shape[1])
+        cells = scores.argmin(axis=1)
         rows = np.arange(len(points))
-        limits = self._limits if self._directions.shape[1] else (self._limits[1], self._limits[1])
         is_near = (along[rows, cells] <= limits[0]) & (far[rows, cells] <= limits[1])
         return np.where(is_near | (not is_limited), cells + first, -1)
 
