@@ -127,15 +127,16 @@ def _joined(rows: Floats, labels: Integers, scale: float) -> Integers:
     for _ in range(NUM_ITERATIONS):
         if labels.max() > 0:
             tree = linkage(pdist(_means(rows, labels), "sqeuclidean"), "average")
-            labels = fcluster(tree, limit, "distance")[labels] - 1
+            groups = np.asarray(fcluster(tree, limit, "distance"), dtype=np.int64)
+            labels = groups[labels] - 1
         distances = cdist(rows, _means(rows, labels), "sqeuclidean")
-        nearest = surprise(distances, np.bincount(labels), size).argmin(axis=1)
+        nearest = negative_log_density(distances, np.bincount(labels), size).argmin(axis=1)
         labels = np.unique(nearest, return_inverse=True)[1].reshape(-1)
     return np.asarray(labels, dtype=np.int64)
 
 
-def surprise(squared_distances: Floats, counts: Integers | Floats, size: int) -> Floats:
-    """-2 log of the density of observations in cells, up to a constant: [n, cell].
+def negative_log_density(squared_distances: Floats, counts: Integers | Floats, size: int) -> Floats:
+    """-2 log of the density of observations in cells, up to a constant, [n, cell].
 
     Args:
         squared_distances: from the means of cells, in units of the noise, [n, cell].

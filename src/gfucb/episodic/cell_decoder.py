@@ -16,7 +16,7 @@ from gfucb.episodic.cell_clusters import (
     are_apart,
     distance_limit,
     fit_clusters,
-    surprise,
+    negative_log_density,
 )
 from gfucb.episodic.distinct_rows import Floats, Integers
 from gfucb.episodic.observation_table import ObservationTable
@@ -170,7 +170,7 @@ class ClusterCells:
             limits = self._limits
         scores = along
         if self._is_mixture:
-            scores = surprise(along * scale, counts, rank or points.shape[1])
+            scores = negative_log_density(along * scale, counts, rank or points.shape[1])
         cells = scores.argmin(axis=1)
         rows = np.arange(len(points))
         is_near = (along[rows, cells] <= limits[0]) & (far[rows, cells] <= limits[1])
