@@ -36,3 +36,28 @@ def test_a_change_of_a_few_rows_copies_no_others():
     # Not views of the arguments, which would hold all of their memory.
     assert all(len(row.untyped_storage()) == row.nbytes for row in after.changed.values())
     assert after[torch.tensor([700, 1])].tolist() == [[1.0] * 4, [0.0] * 4]
+
+
+def test_more_rows_share_those_before_and_equal_one_tensor():
+    draws = torch.Generator().manual_seed(0)
+    plain = torch.randn(40, 3, generator=draws)
+    rows = CopyOnWriteRows(plain.clone())
+    base = rows.base
+    for step in range(60):
+        added = torch.randn(1 + step % 2, 3, generator=draws)
+        plain = torch.cat([plain, added])
+        rows = rows.extended(added)
+        if step < 10:
+            assert rows.base is base  # nothing is copied
+        task = torch.tensor([len(plain) - 1 - step % 7])
+        value = torch.randn(1, 3, generator=draws)
+        plain[task], rows = value, rows.replaced(task, value)
+        some = torch.tensor([0, len(plain) - 1, 5])
+        assert torch.equal(rows[some], plain[some]) and rows.shape == plain.shape
+        assert 2 * len(rows.changed) <= len(rows)
+    assert torch.equal(rows.whole, plain)
+
+
+def test_rows_can_be_added_to_none():
+    rows = CopyOnWriteRows(torch.zeros(0, 3)).extended(torch.ones(2, 3))
+    assert len(rows) == 2 and torch.equal(rows.whole, torch.ones(2, 3))

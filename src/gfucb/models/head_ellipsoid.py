@@ -49,10 +49,10 @@ class HeadEllipsoid:
         require_floats(self.centers, "centers", "task", "feature")
         require_type(self.factors, "factors", CopyOnWriteRows)
         num_tasks, feature_dim = self.centers.shape
-        if self.factors.base.shape != (num_tasks, feature_dim, feature_dim):
+        if self.factors.shape != (num_tasks, feature_dim, feature_dim):
             raise InvalidInputError(
                 "factors must have the shape [task, feature, feature] of the centers "
-                f"{list(self.centers.shape)}, got {list(self.factors.base.shape)}"
+                f"{list(self.centers.shape)}, got {list(self.factors.shape)}"
             )
         require_not_negative(self.squared_radius, "squared_radius")
         require_bound(self.norm_bound, "norm_bound")

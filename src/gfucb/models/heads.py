@@ -73,8 +73,16 @@ class HeadStatistics:
     def with_tasks(self, count: int) -> HeadStatistics:
         """The same with `count` more tasks, which have no data."""
         none = HeadStatistics.empty(count, self.moments.shape[1], self.moments.device)
-        moments = torch.cat([self.moments, none.moments])
-        return HeadStatistics(self.matrices.extended(none.grams), moments)
+        return HeadStatistics(
+            self.matrices.extended(none.grams),
+            torch.cat([self.moments, none.moments]),
+            {
+                (ridge, is_checked): factors.extended(
+                    ridge_cholesky(none.grams, ridge, is_checked=is_checked)
+                )
+                for (ridge, is_checked), factors in self._factors.items()
+            },
+        )
 
     def plus(self, other: HeadStatistics) -> HeadStatistics:
         """Statistics of both data sets together, the sum."""
