@@ -7,7 +7,6 @@ a price, a size and a specialty. The reward is quality minus cost, which teams w
 """
 
 import argparse
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ class Teams:
 
     value_range = (-1.75, 1.0)  # of expected quality minus cost
 
-    def __init__(self, num_teams: int, seed: int) -> None:
+    def __init__(self, seed: int, num_teams: int = 30) -> None:
         self.num_tasks, self.seed = num_teams, seed
         draws = np.random.default_rng([seed, 0])
         self.difficulty = 0.7 * draws.normal(size=8)  # of a prompt: a direction of embeddings
@@ -53,8 +52,7 @@ class Teams:
         """Candidates, and the expected quality minus cost of every model."""
         table = self.requests(round_index)
         offers = self.schema.offers(table)
-        is_code = 2.0 * (table["kind"] == "code") - 0.5
-        needs = self.needs * np.stack([np.ones(self.num_tasks), is_code], axis=1)  # [team, 2]
+        needs = self.needs * [[1.0, 1.5 if kind == "code" else -0.5] for kind in table["kind"]]
         skills = np.array([MODELS["log_size"], MODELS["writes_code"]], dtype=float)  # [2, model]
         quality = 1 / (1 + np.exp((table["prompt"] @ self.difficulty)[:, None] - needs @ skills))
         cost = np.minimum(table["kilotokens"][:, None] * np.array(MODELS["price"]), 2.5)
@@ -65,6 +63,9 @@ class Teams:
 
 class AlwaysMedium(gfucb.Uniform):
     """The same model for every request: the only available action."""
+
+    def __init__(self, environment: Teams, seed: int) -> None:
+        super().__init__(environment.num_tasks)
 
     def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
         """Choose it in every row."""
@@ -77,7 +78,7 @@ AGENTS = {
     "LinUCB, one model per team": LinearAgentConfig("linear-task", alpha=0.03),
     "LinUCB, one model for all teams": LinearAgentConfig("linear-pooled", alpha=0.03),
     "LinUCB, own around shared": LinearAgentConfig("linear-shared", 0.0, 0.1),
-    "always medium": lambda environment, seed: AlwaysMedium(environment.num_tasks),
+    "always medium": AlwaysMedium,
     "uniform": "uniform",
 }
 
@@ -85,13 +86,12 @@ AGENTS = {
 def main(words: list[str] | None = None) -> None:
     """Compare the default agent with linear ones and with one model for all requests."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--seeds", type=int, default=10)
+    for name, value in {"rounds": 300, "seeds": 10, "processes": 1}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--out", default="runs/examples/model_routing")
     given = parser.parse_args(words)
-    environment, seeds = partial(Teams, 30), range(given.seeds)
-    result = gfucb.compare(environment, AGENTS, seeds=seeds, num_rounds=given.rounds)
-    print(result)
+    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
+    print(result := gfucb.compare(Teams, AGENTS, **how))
     result.save(given.out)
 
 

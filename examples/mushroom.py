@@ -62,13 +62,14 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="the directory of mushroom")
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", default="runs/examples/mushroom")
     given = parser.parse_args(words)
     names = ["class", *(f"column {number:02}" for number in range(1, 23))]
     path = given.data / "mushroom" / "agaricus-lepiota.data"
     table = pd.read_csv(path, names=names, na_values="?", dtype=str)
-    environment, seeds = partial(Mushrooms, table), range(given.seeds)
-    result = gfucb.compare(environment, AGENTS, seeds=seeds, num_rounds=given.rounds)
+    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
+    result = gfucb.compare(partial(Mushrooms, table), AGENTS, **how)
     print(result)
     result.save(given.out)
 

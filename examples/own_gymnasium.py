@@ -51,8 +51,13 @@ def corridors(seed: int) -> GymnasiumMDPs:
     return GymnasiumMDPs([Corridor(float(slip)) for slip in slips], HORIZON, seed=seed)
 
 
+def default(environment: GymnasiumMDPs, seed: int) -> gfucb.EpisodicGFUCB:
+    """The default agent: optimistic values of the states that it has seen."""
+    return gfucb.EpisodicGFUCB(environment.num_tasks, HORIZON, seed=seed)
+
+
 def optimistic(environment: GymnasiumMDPs, seed: int) -> gfucb.EpisodicGFUCB:
-    """Algorithm 2 on one-hot (position, action): LSVI-UCB."""
+    """Algorithm 2 as printed, on one-hot (position, action): LSVI-UCB."""
     return lsvi_ucb(environment.num_tasks, HORIZON, seed=seed)
 
 
@@ -68,6 +73,7 @@ def epsilon_greedy(environment: GymnasiumMDPs, seed: int) -> EpisodicEpsilonGree
 
 
 AGENTS = {
+    "gfucb": default,
     "LSVI-UCB": optimistic,
     "randomised LSVI": randomised,
     "eps-greedy fitted Q": epsilon_greedy,
@@ -79,10 +85,11 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=150)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", default="runs/examples/own_gymnasium")
     given = parser.parse_args(words)
-    seeds, rounds = range(given.seeds), given.rounds
-    result = gfucb.compare(corridors, AGENTS, seeds=seeds, num_rounds=rounds, reference="LSVI-UCB")
+    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
+    result = gfucb.compare(corridors, AGENTS, **how)
     print(result)
     result.save(given.out)
 

@@ -59,12 +59,13 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="the directory of school")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", default="runs/examples/school")
     given = parser.parse_args(words)
     with np.load(given.data / "school" / "school.npz") as archive:
         arrays = [archive[name].astype(float) for name in ("X", "y", "task")]
-    environment, seeds = partial(Schools, *arrays), range(given.seeds)
-    result = gfucb.compare(environment, AGENTS, seeds=seeds, num_rounds=given.rounds)
+    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
+    result = gfucb.compare(partial(Schools, *arrays), AGENTS, **how)
     print(result)
     result.save(given.out)
 

@@ -86,10 +86,11 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=365)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", default="runs/examples/store_promotions")
     given = parser.parse_args(words)
-    environment, seeds = partial(Stores, 40), range(given.seeds)
-    result = gfucb.compare(environment, AGENTS, seeds=seeds, num_rounds=given.rounds)
+    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
+    result = gfucb.compare(partial(Stores, 40), AGENTS, **how)
     print(result)
     result.save(given.out)
 
