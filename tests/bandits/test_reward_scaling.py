@@ -197,7 +197,7 @@ class TestWarning:
         agent, draws = GFUCB(2, value_range=(0.0, 1.0)), torch.Generator().manual_seed(0)
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
-            for _ in range(30):
+            for _ in range(12):
                 decision = agent.decide(torch.rand(2, 3, 4, generator=draws))
                 noise = 0.5 * torch.randn(2, generator=draws).double()
                 agent.observe(decision, 1.0 + shift + noise)  # the largest expected reward

@@ -306,7 +306,10 @@ class Agent(NamedTasks, ExplainedDecisions):
 
     @property
     def model(self) -> GFUCB:
-        """The model as it is now; what it learns elsewhere does not change this agent."""
+        """The model as it is now; what it learns elsewhere does not change this agent.
+
+        Its tasks are those with rewards, in the order of their first ones, and a few without.
+        """
         with self._runtime.reading() as agent:
             return agent.snapshot()
 

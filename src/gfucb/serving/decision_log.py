@@ -32,8 +32,9 @@ KEPT_ARRAYS, KEPT_DECISIONS = 32, 128
 class DecisionLog:
     """Decisions, rewards and fits of one agent, durable when the call that made them returns.
 
-    SQLite in WAL mode with `synchronous=FULL`. Every call of an agent is one transaction. One
-    process writes; others may read with `read_only=True`. Without a path the log is in memory.
+    SQLite in WAL mode with `synchronous=FULL`. Every call of an agent is one transaction; rows past
+    their time limit are closed in one before it. One process writes; others may read with
+    `read_only=True`. Without a path the log is in memory.
 
     Args:
         path: of the file; it is created if it does not exist.
