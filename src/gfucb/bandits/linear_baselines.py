@@ -11,7 +11,7 @@ from gfucb.bandits.linear_features import FeatureMap, InputFeatures
 from gfucb.bandits.ridge_groups import TENSORS, RidgeGroups
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.records import Decision, Prediction, Row
+from gfucb.core.records import Decision, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     validate_action_sets,
@@ -100,13 +100,8 @@ class LinearUCB:
             candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
         )
         means, variances = self._predict(action_sets)
-        upper = means + self.alpha * variances.sqrt()
-        actions = action_sets.best_actions(upper)
-        rows = torch.arange(len(actions))
-        chosen = (rows, actions)
-        self._bonus = float((upper - means)[chosen].mean())
-        prediction = Prediction(means[chosen], variances[chosen])
-        return action_sets.decision(actions, upper[chosen], prediction)
+        decision, self._bonus = action_sets.upper_bound_decision(means, variances, self.alpha)
+        return decision
 
     def observe(self, decision: Decision, rewards: ArrayLike) -> None:
         """Learn from rewards [row] of a decision, which may be late and partial."""

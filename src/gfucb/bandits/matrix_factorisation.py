@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gfucb.bandits.linear_features import item_numbers
 from gfucb.core.random import random_stream
-from gfucb.core.records import Decision, Prediction, Row
+from gfucb.core.records import Decision, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
     validate_action_sets,
@@ -109,12 +109,8 @@ class MatrixFactorisation:
         counts = torch.bincount(self.items, minlength=self.num_items)
         projected = factors @ inverses[action_sets.tasks]
         variances = (projected * factors).sum(-1) + 1 / (counts[items] + self.bias_ridge)
-        upper = means + self.alpha * variances.sqrt()
-        actions = action_sets.best_actions(upper)
-        chosen = (torch.arange(len(actions)), actions)
-        self._bonus = float((upper - means)[chosen].mean())
-        prediction = Prediction(means[chosen], variances[chosen])
-        return action_sets.decision(actions, upper[chosen], prediction)
+        decision, self._bonus = action_sets.upper_bound_decision(means, variances, self.alpha)
+        return decision
 
     def observe(self, decision: Decision, rewards: ArrayLike) -> None:
         """Learn from rewards [row] of a decision, which may be late and partial."""

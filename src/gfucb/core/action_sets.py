@@ -113,6 +113,20 @@ class ActionSets:
         offered = OfferedCandidates(self.candidates, self.available) if with_offered else None
         return Decision(self.tasks, actions, inputs, values, prediction, chosen, offered=offered)
 
+    def upper_bound_decision(
+        self, means: Tensor, variances: Tensor, alpha: float
+    ) -> tuple[Decision, float]:
+        """The largest upper bounds, means + alpha sqrt(variances) [row, action].
+
+        Returns the decision and the mean bonus of its actions.
+        """
+        upper = means + alpha * variances.sqrt()
+        actions = self.best_actions(upper)
+        chosen = (torch.arange(len(actions)), actions)
+        prediction = Prediction(means[chosen], variances[chosen])
+        bonus = float((upper - means)[chosen].mean())
+        return self.decision(actions, upper[chosen], prediction), bonus
+
     def restricted_to(self, actions: Tensor) -> ActionSets:
         """The same rows with one available action each: actions [row]."""
         only = torch.zeros_like(self.available).scatter(1, actions[:, None], True)

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import torch
 from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.core.closing import ClosedAtExit
 from gfucb.core.errors import GFUCBError
 from gfucb.core.logs import log
 from gfucb.core.records import Decision
@@ -35,7 +34,7 @@ class ShardError(GFUCBError):
     """A shard has failed, and could not be rebuilt."""
 
 
-class ShardedAgent:
+class ShardedAgent(ClosedAtExit):
     """One agent whose tasks are divided among processes: task t is in process t % num_shards.
 
     Each process has the data, the statistics and the heads of its tasks. The representation is the
@@ -127,17 +126,6 @@ class ShardedAgent:
         if self._meeting is not None:
             self._meeting.cleanup()
         self._workers, self._held, self._meeting = [], None, None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")

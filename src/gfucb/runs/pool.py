@@ -54,12 +54,11 @@ def run_in_processes(
             ended, _ = wait(futures, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
             # Those that ended together in the order of their start: `ended` is a set.
             for future in [future for future in futures if future in ended]:
+                if future.exception() is not None:
+                    pool.shutdown(cancel_futures=True)
                 yield futures.pop(future), future.result()
             poll()
         pool.shutdown()
-    except Exception:
-        pool.shutdown(cancel_futures=True)
-        raise
     finally:
         held.close()
         pool.shutdown(cancel_futures=True)

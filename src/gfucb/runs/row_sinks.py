@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
+from gfucb.core.closing import ClosedAtExit
 from gfucb.core.records import Row
 from gfucb.runs.jobs import Job
 from gfucb.runs.work import Work, WorkState
@@ -40,7 +40,7 @@ class RowSinks(Protocol):
         """
 
 
-class OpenSinks:
+class OpenSinks(ClosedAtExit):
     """The sinks of one run, opened with its first row: a finished run leaves them alone."""
 
     def __init__(self, sinks: Sequence[RowSinks], name: str, settings: Mapping[str, Any]) -> None:
@@ -55,15 +55,8 @@ class OpenSinks:
         for sink in self._opened:
             sink.write(row)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close all that are open."""
         for sink in self._opened:
             sink.close()
 

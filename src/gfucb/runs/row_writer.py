@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from gfucb.core.closing import ClosedAtExit
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.records import Row
 from gfucb.runs.text_files import csv_text, read_csv, write_text
 
 
-class RowWriter:
+class RowWriter(ClosedAtExit):
     """Appends rows to a CSV file; every row is readable as soon as it is written.
 
     A row with a new column rewrites the file, and earlier rows are empty there. So the result
@@ -50,17 +49,6 @@ class RowWriter:
         self._columns = list(dict.fromkeys([*self._columns, *row]))
         write_text(self.path, csv_text(rows, self._columns))
         self._open()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @staticmethod
     def truncate(path: Path, num_rows: int) -> None:

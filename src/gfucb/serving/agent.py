@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from torch import Tensor
 
 from gfucb.bandits import GFUCB, Randomised
+from gfucb.core.closing import ClosedAtExit
 from gfucb.core.errors import DecisionLogError, InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import RowStatus
@@ -36,7 +36,7 @@ from gfucb.tables import Schema
 from gfucb.tables.frames import TableLike
 
 
-class Agent(NamedTasks, ExplainedDecisions):
+class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
     """A `GFUCB` agent with named tasks, ids for decisions and rewards, and a log of all of it.
 
     >>> import torch, gfucb
@@ -109,17 +109,6 @@ class Agent(NamedTasks, ExplainedDecisions):
         with self._runtime.reading() as agent:
             samples = agent.learner.num_samples
         return f"Agent({len(self.tasks)} tasks, {samples} rewards, {self.log!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the worker, write a checkpoint, and close the log if the agent has opened it.

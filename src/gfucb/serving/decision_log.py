@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor
 
+from gfucb.core.closing import ClosedAtExit
 from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowChange, RowStatus
 from gfucb.serving.checksums import decision_checksum, event_checksum
@@ -29,7 +29,7 @@ ROW_COLUMNS = "row, task, action, probability, optimistic_value, mean, variance,
 KEPT_ARRAYS, KEPT_DECISIONS = 32, 128
 
 
-class DecisionLog:
+class DecisionLog(ClosedAtExit):
     """Decisions, rewards and fits of one agent, durable when the call that made them returns.
 
     SQLite in WAL mode with `synchronous=FULL`. Every call of an agent is one transaction; rows past
@@ -87,17 +87,6 @@ class DecisionLog:
 
     def __repr__(self) -> str:
         return f"DecisionLog({MEMORY if self.path is None else str(self.path)!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; a closed log refuses all calls. Closing twice is allowed."""
