@@ -18,7 +18,7 @@ from gfucb.runs.text_files import write_json, write_text
 from .contenders import CONTENDERS
 from .problems import PROBLEMS
 from .running import Plan, run
-from .table import markdown, results
+from .table import comparison_markdown, markdown, results
 
 OUT = Path("runs") / "episodic"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -66,7 +66,8 @@ def main(words: Sequence[str] | None = None) -> None:
         raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")
     directory = given.to or given.out
     directory.mkdir(parents=True, exist_ok=True)
-    text = markdown(content["results"])
+    parts = markdown(content["results"]), comparison_markdown(content["comparisons"])
+    text = "\n".join(part for part in parts if part)
     write_text(directory / "table.md", text)
     write_json(directory / "table.json", content)
     print(text, end="")

@@ -17,6 +17,7 @@ from gfucb.episodic import (
 from gfucb.runs.policy_evaluator import with_true_features
 
 from .features import on_random_features
+from .joining import after_founders
 from .problems import Problem
 
 Make = Callable[[EpisodicEnvironment, float, int], EpisodicAgent]
@@ -64,6 +65,10 @@ def _gfucb(environment: EpisodicEnvironment, scale: float, seed: int) -> Episodi
     )
 
 
+def _joining(environment: EpisodicEnvironment, scale: float, seed: int) -> EpisodicAgent:
+    return after_founders(environment, seed)
+
+
 def _lsvi_ucb(environment: EpisodicEnvironment, scale: float, seed: int) -> EpisodicAgent:
     # With this ridge the bonus of an input that was never tried is the whole range.
     return LSVIUCB(
@@ -107,9 +112,10 @@ def _fitted_q(environment: EpisodicEnvironment, scale: float, seed: int) -> Epis
     )
 
 
-DEFAULT = "gfucb"
+DEFAULT, JOINING = "gfucb", "joining"
 CONTENDERS: Mapping[str, Contender] = {
     DEFAULT: Contender("EpisodicGFUCB, default", _gfucb),
+    JOINING: Contender("EpisodicGFUCB, default, after five other tasks", _joining),
     "oracle": Contender(
         "LSVI-UCB, knows the state", _lsvi_ucb, "true features", (0.003, 0.02, 0.3)
     ),

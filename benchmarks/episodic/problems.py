@@ -42,15 +42,17 @@ def _cars(**settings: Any) -> EpisodicEnvironment:
     return mountain_cars(**settings)
 
 
-def _lock(horizon: int, num_tasks: int, max_episodes: int) -> Problem:
+def _lock(
+    horizon: int, num_tasks: int, max_episodes: int, variant: str = "", **settings: Any
+) -> Problem:
     return Problem(
-        partial(combination_lock, horizon),
+        partial(combination_lock, horizon, **settings),
         num_tasks,
         Budget(max_episodes),
         # Two states differ in two coordinates, which the Hadamard matrix multiplies by the root
         # of the dimension.
         length_scale=(2.0 * combination_lock(horizon).observation_dim) ** 0.5,
-        description=f"combination lock, H = {horizon}, 10 actions, M = {num_tasks}",
+        description=f"combination lock, H = {horizon}, 10 actions{variant}, M = {num_tasks}",
     )
 
 
@@ -67,6 +69,12 @@ PROBLEMS: dict[str, Problem] = {
     "lock-12": _lock(12, 5, 1500),
     "lock-12-alone": _lock(12, 1, 3000),
     "lock-12-ten": _lock(12, 10, 1500),
+    "lock-12-noisy": _lock(12, 5, 1000, ", noise 0.2", noise_scale=0.2),
+    "lock-12-nonlinear": _lock(12, 5, 1000, ", nonlinear emission", emission="nonlinear"),
+    "lock-12-nonlinear-alone": _lock(12, 1, 1000, ", nonlinear emission", emission="nonlinear"),
+    "lock-12-dense": _lock(12, 5, 1000, ", dense rewards", dense=True),
+    # No policy opens it in every episode: V* is between 0.83 and 0.85.
+    "lock-12-simplex": _lock(12, 5, 400, ", simplex emission", temperature=0.2),
     "lock-25": _lock(25, 5, 2500),
     "lock-50": _lock(50, 5, 3000),
     "lock-100": _lock(100, 5, 6000),

@@ -12,13 +12,26 @@ from scipy.stats import t as student
 
 from gfucb.runs.store import distinct_provenance, is_finished, read_rows
 
-from .contenders import CONTENDERS
+from .contenders import CONTENDERS, DEFAULT, JOINING
 from .problems import PROBLEMS
 from .running import Plan, best_scale, job
 
 HEADER = (
     "| problem | agent | seeds solved | episodes a task until solved | greedy return at the end | "
     "CPU seconds |\n|---|---|---|---|---|---|\n"
+)
+
+# (problem, contender), and what it is compared with on the same seeds.
+COMPARISONS = [
+    (("lock-12", DEFAULT), ("lock-12-alone", DEFAULT)),
+    (("lock-12-ten", DEFAULT), ("lock-12-alone", DEFAULT)),
+    (("lock-12-alone", JOINING), ("lock-12-alone", DEFAULT)),
+    (("lock-12-nonlinear", DEFAULT), ("lock-12-nonlinear-alone", DEFAULT)),
+    (("lock-12-nonlinear-alone", JOINING), ("lock-12-nonlinear-alone", DEFAULT)),
+]
+COMPARISON_HEADER = (
+    "| problem and agent | compared with | paired seeds | difference in episodes a task |\n"
+    "|---|---|---|---|\n"
 )
 
 
@@ -33,7 +46,34 @@ def results(plan: Plan) -> dict[str, Any]:
             if found:
                 lines.append(_line(problem, contender, scale, found))
                 paths += found
-    return {"results": lines, "provenance": distinct_provenance(paths)}
+    return {
+        "results": lines,
+        "comparisons": comparisons(plan),
+        "provenance": distinct_provenance(paths),
+    }
+
+
+def comparisons(plan: Plan) -> list[dict[str, Any]]:
+    """Differences of the episodes until solved, over the seeds that both have finished."""
+    lines = []
+    for one, other in COMPARISONS:
+        first, second = _episodes(plan, *one), _episodes(plan, *other)
+        both = sorted(first.keys() & second.keys())
+        if both:
+            difference = mean_and_interval([first[seed] - second[seed] for seed in both])
+            lines.append({"one": one, "other": other, "seeds": both, "difference": difference})
+    return lines
+
+
+def _episodes(plan: Plan, problem: str, contender: str) -> dict[int, float]:
+    """Mean episodes until solved by seed; tasks that are not solved count with all episodes."""
+    scale = best_scale(plan, problem, contender)
+    paths = {s: plan.out / job(plan, problem, contender, scale, s).name for s in plan.seeds}
+    return {
+        seed: float(list(read_rows(path))[-1]["mean_solved_after"])
+        for seed, path in paths.items()
+        if is_finished(path)
+    }
 
 
 def _line(problem: str, contender: str, scale: float, paths: Sequence[Path]) -> dict[str, Any]:
@@ -77,6 +117,20 @@ def markdown(lines: Sequence[dict[str, Any]]) -> str:
             f"{_text(line['greedy_return'], 2)} | {_text(line['cpu_seconds'], 0)} |"
         )
     return HEADER + "\n".join(rows) + "\n"
+
+
+def comparison_markdown(lines: Sequence[dict[str, Any]]) -> str:
+    """The paired differences as text; nothing if there are none."""
+    rows = [
+        f"| {_name(*line['one'])} | {_name(*line['other'])} | {len(line['seeds'])} | "
+        f"{_text(line['difference'], 1)} |"
+        for line in lines
+    ]
+    return COMPARISON_HEADER + "\n".join(rows) + "\n" if rows else ""
+
+
+def _name(problem: str, contender: str) -> str:
+    return f"{PROBLEMS[problem].description}; {CONTENDERS[contender].label}"
 
 
 def _text(value: dict[str, float | None], digits: int) -> str:

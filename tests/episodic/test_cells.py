@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.episodic.joining import JoiningTask
 from episodic_cases import states_equal
 
 from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
@@ -60,6 +61,17 @@ def test_an_agent_restored_in_mid_episode_continues_like_the_saved_one(opened):
         assert torch.equal(decisions[0].actions, decisions[1].actions)
         assert torch.equal(decisions[0].optimistic_values, decisions[1].optimistic_values)
         candidates = episode.play(decisions[0].actions).next_candidates
+
+
+def test_a_task_that_joins_reads_an_emission_that_is_known_already():
+    agent = EpisodicGFUCB(TASKS + 1, HORIZON)
+    play(agent, combination_lock(HORIZON, 5, num_tasks=TASKS, seed=2100), range(1, 61))
+    known = agent.diagnostics()
+    codes = combination_lock(HORIZON, 5, num_tasks=1, seed=2101)
+    joined = play(JoiningTask(agent, TASKS), codes, range(1, 41))
+    # No state had to be found again, and the lock opens.
+    assert agent.diagnostics()["cells"] == known["cells"] == 3 * HORIZON - 1
+    assert joined[-5:].all()
 
 
 @pytest.mark.parametrize(

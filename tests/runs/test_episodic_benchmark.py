@@ -1,6 +1,7 @@
 """The exploration benchmarks: stored runs, tuned scales, and their table."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,6 +118,19 @@ def test_other_contenders_train_and_are_evaluated(name):
     budget = Budget(2, evaluate_every=1, evaluation_episodes=2)
     rows = solve(contender.make(environment, 0.1, 0), environment, budget)
     assert len(rows) == 2 and 0 <= rows[-1]["greedy_return"] <= 1
+
+
+def test_a_task_that_joins_is_compared_on_the_same_seeds(tmp_path, monkeypatch):
+    small = replace(SMALL, num_tasks=1, budget=Budget(60, evaluate_every=5, in_a_row=1))
+    monkeypatch.setitem(PROBLEMS, "lock-12-alone", small)
+    words = ["--problems", "lock-12-alone", "--contenders", "gfucb", "joining", "--seeds", "2"]
+    main(["run", *words, "--out", str(tmp_path)])
+    content = json.loads((tmp_path / "table.json").read_text())
+    alone, joining = (line["mean_solved_after"]["mean"] for line in content["results"])
+    (comparison,) = content["comparisons"]
+    assert comparison["seeds"] == [0, 1] and comparison["one"] == ["lock-12-alone", "joining"]
+    assert comparison["difference"]["mean"] == joining - alone
+    assert "difference in episodes a task" in (tmp_path / "table.md").read_text()
 
 
 def test_intervals_are_those_of_student():
