@@ -203,6 +203,7 @@ class TestRandomness:
 
     def test_is_that_of_the_generator_alone(self, monkeypatch):
         monkeypatch.setattr(table_search, "MOST_SEARCH_SAMPLES", 20)
+        monkeypatch.setattr(table_search, "SAMPLE_COST", 0)
         before = torch.get_rng_state()
         one, same = (fit(INPUTS, FIVE_TASKS, self.REWARDS) for _ in range(2))
         assert torch.equal(torch.get_rng_state(), before)

@@ -77,8 +77,7 @@ class TableLearner(PosteriorLearner):
             flat, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
         )
         scales = replace(TableScales(), mean_ratio=0.0) if is_single else TableScales()
-        factor = None if is_single else torch.eye(posterior.feature_dim).to(flat)
-        return PosteriorFit(TableFeatures(columns, scales, factor), posterior, self.initial_offset)
+        return PosteriorFit(TableFeatures(columns, scales), posterior, self.initial_offset)
 
     def fit_all(
         self,
@@ -196,10 +195,11 @@ class TableLearner(PosteriorLearner):
             bool(explores_columns),
             has_pooled=POOLED_WEIGHTS in state,
         )
+        has_factor = num_tasks > 1 and FACTOR in state
         features = TableFeatures(
             columns,
             _restored_scales(state, "table.scales", has_mean=num_tasks > 1),
-            None if num_tasks == 1 else self._restored_factor(state, posterior.feature_dim),
+            self._restored_factor(state, posterior.feature_dim) if has_factor else None,
             self._restored_pooled(state, columns) if columns.has_pooled else None,
         )
         return PosteriorFit(features, posterior, offset)

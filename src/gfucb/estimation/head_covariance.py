@@ -6,6 +6,9 @@ the covariance of the heads that are known, a task learns these few numbers inst
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -18,15 +21,19 @@ PRIOR_TASKS = 25.0
 NUM_STEPS = 4
 # The number of tasks times feature_dim^3 is at most this, in each step.
 LARGEST_COST = 5e8
+# With fewer samples than this many times the features, heads say too little about each other.
+SAMPLES_PER_FEATURE = 1.0
 
 
 def covariance_factor(
     sums: TaskMoments, scales: Tensor, mean_ratio: float, start: Tensor | None = None
-) -> Tensor:
+) -> Tensor | None:
     """The lower Cholesky factor of S in w_i ~ N(mean, D S D), [feature, feature].
 
     Each step raises the posterior density of S and of the mean of all heads, with the prior
-    density |S|^(-p/2) exp(-p tr(S^-1) / 2) of S for p = `PRIOR_TASKS`.
+    density |S|^(-p/2) exp(-p tr(S^-1) / 2) of S for p = `PRIOR_TASKS`. Tasks with few, noisy
+    samples could be explained by directions of their own, so S must predict tasks that it was not
+    estimated from: None, which is the identity, if the identity predicts them better.
 
     Args:
         sums: of all samples.
@@ -35,21 +42,53 @@ def covariance_factor(
         start: the factor of the fit before; None for the identity.
     """
     size = len(scales)
+    if float(sums.counts.sum()) < SAMPLES_PER_FEATURE * size:
+        return None
     most = max(1, int(LARGEST_COST / size**3))
     order = sums.counts.argsort(descending=True, stable=True)[:most]
     sums = sums.of_tasks(order[sums.counts[order] > 0]).scaled(scales)
     identity = torch.eye(size, dtype=scales.dtype, device=scales.device)
-    factor = identity if start is None else start
-    for _ in range(NUM_STEPS):
-        factor = _step(sums, factor, mean_ratio, identity)
+    without = _heads(sums, identity, mean_ratio)
+    found = without if start is None else _heads(sums, torch.cholesky_inverse(start), mean_ratio)
+    for _ in range(NUM_STEPS - 1):
+        factor = torch.linalg.cholesky(found.covariance(identity))
+        found = _heads(sums, torch.cholesky_inverse(factor), mean_ratio)
+    alone = torch.linalg.cholesky(sums.grams + identity)
+    plain = _log_density(sums, without.mean, alone, torch.zeros_like(sums.squares))
+    if found.density_of_left_out(sums, identity) <= plain:
+        return None
     # In the memory layout of saved tensors, so that a restored agent rounds in the same way.
-    return factor.contiguous()
+    return torch.linalg.cholesky(found.covariance(identity)).contiguous()
 
 
-def _step(sums: TaskMoments, factor: Tensor, mean_ratio: float, identity: Tensor) -> Tensor:
-    """One step: posteriors of all heads given S and the mean, then S given their moments."""
-    num_tasks = len(sums.counts)
-    precision = torch.cholesky_inverse(factor)
+@dataclass(frozen=True, eq=False)
+class _Heads:
+    """The heads of tasks for one S.
+
+    Attributes:
+        mean: of all heads, [feature].
+        moments: A_i + d_i d_i^T / noise, [task, feature, feature]: A_i is the covariance of a
+            head and d_i the mean of its deviation from the mean of all.
+    """
+
+    mean: Tensor
+    moments: Tensor
+
+    def covariance(self, identity: Tensor) -> Tensor:
+        """S given the heads."""
+        return (PRIOR_TASKS * identity + self.moments.sum(0)) / (PRIOR_TASKS + len(self.moments))
+
+    def density_of_left_out(self, sums: TaskMoments, identity: Tensor) -> float:
+        """Log density of the rewards of each task given the S of all other tasks."""
+        others = PRIOR_TASKS * identity + self.moments.sum(0) - self.moments
+        factors = torch.linalg.cholesky(others / (PRIOR_TASKS + len(self.moments) - 1))
+        posterior = torch.linalg.cholesky(sums.grams + torch.cholesky_inverse(factors))
+        return _log_density(sums, self.mean, posterior, _log_determinants(factors))
+
+
+def _heads(sums: TaskMoments, precision: Tensor, mean_ratio: float) -> _Heads:
+    """The posteriors of all heads and their mean, given the inverse of S."""
+    num_tasks, identity = len(sums.counts), torch.eye(len(precision)).to(precision)
     covariances = torch.cholesky_inverse(torch.linalg.cholesky(sums.grams + precision))
     total = covariances.sum(0)
     alone = (covariances @ sums.moments.unsqueeze(-1)).squeeze(-1)  # heads for a mean of zero
@@ -59,6 +98,24 @@ def _step(sums: TaskMoments, factor: Tensor, mean_ratio: float, identity: Tensor
     mean = torch.cholesky_solve(pull[:, None], mean_factor).squeeze(1)
     noise = sums.noise(float((alone * sums.moments).sum()) + float(pull @ mean))
     deviations = alone + covariances @ (precision @ mean) - mean
-    second_moments = total + deviations.mT @ deviations / noise
-    covariance = (PRIOR_TASKS * identity + second_moments) / (PRIOR_TASKS + num_tasks)
-    return torch.linalg.cholesky(0.5 * (covariance + covariance.mT))
+    return _Heads(mean, covariances + deviations[:, :, None] * deviations[:, None, :] / noise)
+
+
+def _log_density(
+    sums: TaskMoments, mean: Tensor, posterior: Tensor, log_determinants: Tensor
+) -> float:
+    """Log density of all rewards with the best noise variance, up to a constant.
+
+    `posterior` are lower factors of S_i^-1 + G_i, and `log_determinants` [task] those of S_i.
+    """
+    pulls = sums.moments - sums.grams @ mean
+    squares = sums.squares - (sums.moments + pulls) @ mean
+    whitened = torch.linalg.solve_triangular(posterior, pulls.unsqueeze(-1), upper=False)
+    square = sums.noise(float(sums.squares.sum() - squares.sum() + whitened.square().sum()))
+    determinants = float((log_determinants + _log_determinants(posterior)).sum())
+    return -0.5 * (float(sums.counts.sum()) * math.log(square) + determinants)
+
+
+def _log_determinants(factors: Tensor) -> Tensor:
+    """Of L L^T for lower factors L: [task, feature, feature] -> [task]."""
+    return 2 * factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -10,12 +10,16 @@ import torch
 from torch import Tensor
 
 from gfucb.estimation.evidence import TaskMoments, log_evidence, two_level_posterior
+from gfucb.estimation.sample_evidence import SampleEvidence
 from gfucb.models.table_features import TableColumns, TableScales
 
 # Scales are searched with at least this many samples, and with at most this many.
 FEWEST_SEARCH_SAMPLES, MOST_SEARCH_SAMPLES = 4, 3000
 # Tasks in a search: their number times feature_dim^3 is at most this, but at least four tasks.
 SEARCH_COST, FEWEST_SEARCH_TASKS = 1e8, 4
+# Matrices of samples are used if they cost at most this many times as much as those of features;
+# they cost less than their size says, since no products of features have to be summed.
+SAMPLE_COST = 2.0
 # A step of the search must raise the log evidence by this much.
 SMALLEST_GAIN = 0.1
 FACTOR, LENGTH_FACTOR, SHARED_STEP = 4.0, 1.6, 0.2
@@ -65,9 +69,10 @@ class TableSamples:
 
     def subset(self, generator: torch.Generator, most_samples: int | None = None) -> TableSamples:
         """The tasks with most samples, and a random part of their samples: bounds the search."""
+        if self.has_few_samples:
+            return self
         most_samples = most_samples or MOST_SEARCH_SAMPLES
-        size = len(self.columns.scales(TableScales()))
-        most_tasks = max(FEWEST_SEARCH_TASKS, int(SEARCH_COST / size**3))
+        most_tasks = self._most_search_tasks
         counts = torch.bincount(self.tasks, minlength=self.num_tasks).double()
         keys = counts.cpu() + torch.rand(self.num_tasks, generator=generator, dtype=torch.float64)
         chosen = keys.topk(min(most_tasks, self.num_tasks)).indices.to(self.tasks.device)
@@ -86,6 +91,41 @@ class TableSamples:
             num_tasks=len(chosen),
         )
 
+    @property
+    def _num_features(self) -> int:
+        return len(self.columns.scales(TableScales()))
+
+    @property
+    def _most_search_tasks(self) -> int:
+        return max(FEWEST_SEARCH_TASKS, int(SEARCH_COST / self._num_features**3))
+
+    @property
+    def has_few_samples(self) -> bool:
+        """Whether a search is cheaper with matrices of samples than with those of features."""
+        num_tasks = min(self.num_tasks, self._most_search_tasks)
+        return len(self.targets) ** 3 <= SAMPLE_COST * num_tasks * self._num_features**3
+
+    def evidence(self) -> Callable[[TableScales], float]:
+        """From scales to their log marginal likelihood, up to a constant."""
+        if self.has_few_samples:
+            return SampleEvidence.of(
+                self.columns,
+                self.inputs,
+                self.tasks,
+                self.targets,
+                self.pooled,
+                pseudo_square=self.pseudo_square,
+            ).log_evidence
+        sums: dict[float, TaskMoments] = {}
+
+        def from_sums(scales: TableScales) -> float:
+            if scales.length not in sums:
+                sums[scales.length] = self.sums(scales.length)
+            deviations = self.columns.scales(scales)
+            return log_evidence(sums[scales.length], deviations, scales.mean_ratio)
+
+        return from_sums
+
     def tries(self) -> Tensor:
         """The number of samples of each action, see `HeadPosterior`."""
         counts = (self.columns.linear_features(self.inputs) != 0).sum(0).double()
@@ -102,15 +142,10 @@ class TableSamples:
 
 def search_scales(samples: TableSamples, start: TableScales) -> TableScales:
     """Raise the log evidence by steps of one scale at a time, until none helps."""
-    sums: dict[float, TaskMoments] = {}
+    evidence = samples.evidence()
 
     def score(scales: TableScales) -> float:
-        if scales.length not in sums:
-            sums[scales.length] = samples.sums(scales.length)
-        evidence = log_evidence(
-            sums[scales.length], samples.columns.scales(scales), scales.mean_ratio
-        )
-        return evidence - _prior_cost(scales)
+        return evidence(scales) - _prior_cost(scales)
 
     best, best_score, sweeps = start, score(start), 2
     for _ in range(sweeps):

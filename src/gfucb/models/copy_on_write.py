@@ -35,7 +35,9 @@ class CopyOnWriteRows:
         return (len(self), *self.base.shape[1:])
 
     def __getitem__(self, tasks: Tensor) -> Tensor:
-        """The rows of these tasks [n]: [n, ...]."""
+        """The rows of these tasks [n]: [n, ...]; they must not be written to."""
+        if self._are_all(tasks):
+            return self.whole
         rows = self.base[tasks.clamp(max=len(self.base) - 1) if self.num_added else tasks]
         if self.changed:
             for index, task in enumerate(tasks.tolist()):
@@ -56,8 +58,16 @@ class CopyOnWriteRows:
         rows[list(self.changed)] = torch.stack(list(self.changed.values()))
         return rows
 
+    def _are_all(self, tasks: Tensor) -> bool:
+        """Whether these are all tasks in their order: then no row has to be copied."""
+        return len(tasks) == len(self) and torch.equal(
+            tasks, torch.arange(len(self), device=tasks.device)
+        )
+
     def replaced(self, tasks: Tensor, rows: Tensor) -> CopyOnWriteRows:
         """The same with other rows [n, ...] for the tasks [n], which are distinct."""
+        if self._are_all(tasks):
+            return CopyOnWriteRows(rows.contiguous())
         return self._with(tasks.tolist(), rows, self.num_added)
 
     def extended(self, rows: Tensor) -> CopyOnWriteRows:

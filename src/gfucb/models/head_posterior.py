@@ -97,6 +97,11 @@ class HeadPosterior:
             moments.new_full((linear_dim,), torch.inf),
         )
 
+    @cached_property
+    def has_mean(self) -> bool:
+        """Whether the mean of all heads is uncertain; with one task it is zero."""
+        return len(self.moments) > 1 and bool(self.mean_covariance.any())
+
     @property
     def feature_dim(self) -> int:
         """The number of features that have weights."""
@@ -199,24 +204,22 @@ class HeadPosterior:
         """
         variances = self.model_variances(features, tasks)
         _, linear = self._split(features)
-        explored = ((linear @ self._rows(self.exploration, tasks)) * linear).sum(-1)
+        explored = ((linear @ self.exploration[tasks]) * linear).sum(-1)
         untried = (linear.square() * self.untried_variances).sum(-1)
         return (variances + self.exploration_scale * explored + untried).clamp_min(0)
 
     def model_variances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The variances without those of linear features: [row, action]."""
         scaled, _ = self._split(features)
-        once = scaled @ self._rows(self.covariances, tasks)
-        return (once * scaled).sum(-1) + ((once @ self.mean_covariance) * once).sum(-1)
+        once = scaled @ self.covariances[tasks]
+        variances = (once * scaled).sum(-1)
+        if not self.has_mean:
+            return variances
+        return variances + ((once @ self.mean_covariance) * once).sum(-1)
 
     def _split(self, features: Tensor) -> tuple[Tensor, Tensor]:
         size, end = self.feature_dim, self.uncertain_dim
         return features[..., :size], features[..., size:end]
-
-    @staticmethod
-    def _rows(matrices: CopyOnWriteRows, tasks: Tensor) -> Tensor:
-        all_tasks = torch.arange(len(matrices), device=tasks.device)
-        return matrices.whole if torch.equal(tasks, all_tasks) else matrices[tasks]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ def with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor) 
     gains = (before @ features.unsqueeze(-1)).squeeze(-1)
     scales = (1 + (gains * features).sum(-1)).rsqrt()
     gains = gains * scales[:, None]
-    after = before - gains[:, :, None] * gains[:, None, :]
+    after = torch.baddbmm(before, gains[:, :, None], gains[:, None, :], alpha=-1)
     return covariances.replaced(tasks, after)
 
 

@@ -236,11 +236,15 @@ def smooth_features(columns: Tensor, frequencies: Tensor, length: float) -> Tens
     """A constant, standardised columns [n, direction], and Fourier features: [n, feature]."""
     parts = [columns.new_ones(len(columns), 1)]
     if columns.shape[1]:
-        norm = math.sqrt(columns.shape[1])
-        phases = columns @ frequencies.T / (length * norm)
-        amplitude = 1 / math.sqrt(len(frequencies))
-        parts += [columns / norm, amplitude * phases.cos(), amplitude * phases.sin()]
+        linear = columns / math.sqrt(columns.shape[1])
+        parts += [linear, fourier_features(columns, frequencies, length)]
     return torch.cat(parts, dim=1)
+
+
+def fourier_features(columns: Tensor, frequencies: Tensor, length: float) -> Tensor:
+    """Random Fourier features of standardised columns [n, direction]: [n, 2 frequency]."""
+    phases = columns @ frequencies.T / (length * math.sqrt(columns.shape[1]))
+    return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(len(frequencies))
 
 
 def largest_size(num_tasks: int) -> int:
