@@ -11,7 +11,7 @@ from gfucb.bandits.catalogue_learner import CatalogueLearner
 from gfucb.bandits.default_learner import DefaultLearner, network_learner
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.table_learner import TableLearner
-from gfucb.bandits.table_or_network import TableOrNetwork
+from gfucb.bandits.table_network_average import TableNetworkAverage
 from gfucb.checks import bandits as bandit_checks
 from gfucb.checks import check_bandit_agent
 from gfucb.core.errors import InvalidInputError
@@ -41,7 +41,7 @@ INPUTS = {
 def test_the_model_depends_on_the_inputs(name):
     inputs, expected = INPUTS[name]
     found = GFUCB(2).learner.for_inputs(inputs)
-    assert type(found.table if isinstance(found, TableOrNetwork) else found) is expected
+    assert type(found.table if isinstance(found, TableNetworkAverage) else found) is expected
 
 
 @pytest.mark.parametrize("name", [n for n, (_, kind) in INPUTS.items() if kind is not Learner])

@@ -100,6 +100,8 @@ def test_tables_that_no_fit_can_have_are_refused():
     play(agent, context_and_arm, range(2))
     play(other, context_and_arm, range(20, 26))
     state = snapshot(other)
+    state["table.factor"] = torch.eye(len(state["posterior.mean"]), dtype=torch.float64)
+    GFUCB(2).load_state(state)
     cases = [
         ("table.spread", 0, 0.0),
         ("table.scales", 3, 0.0),  # length

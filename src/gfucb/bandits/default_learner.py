@@ -12,7 +12,7 @@ from gfucb.bandits.catalogue_learner import CATALOGUE_GROWTH, CatalogueLearner
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.posterior_learner import PosteriorLearner
 from gfucb.bandits.table_learner import TableLearner
-from gfucb.bandits.table_or_network import TableOrNetwork
+from gfucb.bandits.table_network_average import TableNetworkAverage
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures
 from gfucb.estimation.reward_scale import RewardScale
@@ -26,14 +26,14 @@ class DefaultLearner:
     """A network for images, Gaussian models for tables and items; it has the members of `Learner`.
 
     Inputs of at least 8 x 8 numbers are images, single integers are ids of items, all others are
-    tables. The first rewards fix the choice. Wide tables also have a network (`TableOrNetwork`).
+    tables. The first rewards fix the choice. Wide tables also have a network (`TableNetworkAverage`).
     """
 
     def __init__(
-        self, network: Learner, tables: TableOrNetwork, catalogue: CatalogueLearner
+        self, network: Learner, tables: TableNetworkAverage, catalogue: CatalogueLearner
     ) -> None:
         self.network, self.tables, self.catalogue = network, tables, catalogue
-        self._chosen: Learner | TableOrNetwork | CatalogueLearner | None = None
+        self._chosen: Learner | TableNetworkAverage | CatalogueLearner | None = None
 
     @classmethod
     def beside(cls, network: Learner) -> DefaultLearner:
@@ -54,7 +54,7 @@ class DefaultLearner:
             # The table model beside it finds changes, and the network then starts again.
             **{**settings, "keeping": network.keeping.without_drift()},
         )
-        tables = TableOrNetwork(TableLearner(refit_growth=growth, **settings), beside)
+        tables = TableNetworkAverage(TableLearner(refit_growth=growth, **settings), beside)
         # Without a growth of the user's own, catalogues have another default than networks.
         own = CATALOGUE_GROWTH if growth == REFIT_GROWTH else growth
         catalogue = CatalogueLearner(refit_growth=own, **settings)
@@ -64,15 +64,15 @@ class DefaultLearner:
     def chosen(self) -> Learner | PosteriorLearner:
         """The learner that decides; the network before any reward."""
         found = self._holder
-        return found.table if isinstance(found, TableOrNetwork) else found
+        return found.table if isinstance(found, TableNetworkAverage) else found
 
     @property
-    def averaged(self) -> TableOrNetwork | None:
+    def averaged(self) -> TableNetworkAverage | None:
         """The learner of a table, if the network beside it is part of its predictions."""
         found = self._holder
-        return found if isinstance(found, TableOrNetwork) and found.share > 0 else None
+        return found if isinstance(found, TableNetworkAverage) and found.share > 0 else None
 
-    def for_inputs(self, inputs: Tensor) -> Learner | TableOrNetwork | CatalogueLearner:
+    def for_inputs(self, inputs: Tensor) -> Learner | TableNetworkAverage | CatalogueLearner:
         """The learner of inputs [n, *input]."""
         if self._chosen is not None:
             return self._chosen
@@ -81,12 +81,12 @@ class DefaultLearner:
         return self.tables if is_table(inputs) else self.network
 
     @property
-    def _holder(self) -> Learner | TableOrNetwork | CatalogueLearner:
+    def _holder(self) -> Learner | TableNetworkAverage | CatalogueLearner:
         """The learner that has data; the network before any reward."""
         return self._chosen or self.network
 
     @property
-    def _all(self) -> tuple[Learner, TableOrNetwork, CatalogueLearner]:
+    def _all(self) -> tuple[Learner, TableNetworkAverage, CatalogueLearner]:
         return self.network, self.tables, self.catalogue
 
     def fit_state(
@@ -200,7 +200,7 @@ class DefaultLearner:
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Become the learner that has this `state`; both must have the same settings."""
-        learner: Learner | TableOrNetwork | CatalogueLearner = self.network
+        learner: Learner | TableNetworkAverage | CatalogueLearner = self.network
         for kind, found in (("table.", self.tables), ("catalogue.", self.catalogue)):
             if any(name.startswith(kind) for name in state):
                 learner = found

@@ -105,7 +105,7 @@ class ErrorComparison:
         return cls(table, network, product, count, bool(flag))
 
 
-class TableOrNetwork:
+class TableNetworkAverage:
     """A table model, and for wide tables a network beside it; it has the members of `Learner`.
 
     Both learn all samples. Where rewards depend on many columns at once, such as the pixels of an
@@ -175,13 +175,14 @@ class TableOrNetwork:
         rewards: Tensor,
         computed: ChosenFeatures | None = None,
     ) -> None:
-        """Add samples [n], [n, *input], [n] to both models, and compare their predictions."""
-        if self._should_start() and not self.defers_fits:
-            self._start()
-        comparison = self.comparison
+        """Add samples [n], [n, *input], [n] to both models, and compare their predictions.
+
+        One call fits one model at most: the network waits for a call in which the table does not.
+        """
+        comparison, num_fits = self.comparison, self.table.num_fits
         if self.has_network:
             comparison = self._compared(tasks, inputs, rewards)
-            self.network.learn(tasks, inputs, rewards, computed)
+            self._learn_without_fit(tasks, inputs, rewards, computed)
         try:
             self.table.learn(tasks, inputs, rewards, computed)
         except BaseException:
@@ -192,6 +193,29 @@ class TableOrNetwork:
         self._set_growth()
         if comparison.has_given_up or self.table.has_just_changed:
             self._drop_network()
+        if not self.defers_fits and self.table.num_fits == num_fits:
+            self._fit_network()
+
+    def _learn_without_fit(
+        self,
+        tasks: Tensor,
+        inputs: Tensor,
+        rewards: Tensor,
+        computed: ChosenFeatures | None,
+    ) -> None:
+        before = self.network.defers_fits
+        self.network.defers_fits = True
+        try:
+            self.network.learn(tasks, inputs, rewards, computed)
+        finally:
+            self.network.defers_fits = before
+
+    def _fit_network(self) -> None:
+        """Start the network or fit it again, if it is time."""
+        if self._should_start():
+            self._start()
+        elif self.has_network and self.network.is_fit_due:
+            self.network.refit()
 
     def _compared(self, tasks: Tensor, inputs: Tensor, rewards: Tensor) -> ErrorComparison:
         device = self.table.device
@@ -246,7 +270,7 @@ class TableOrNetwork:
         elif self._should_start():
             self._start()
 
-    def snapshot(self) -> TableOrNetwork:
+    def snapshot(self) -> TableNetworkAverage:
         """A learner with the same state; what one of them learns does not change the other."""
         same = copy.copy(self)
         same.table, same.network = self.table.snapshot(), self.network.snapshot()
