@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import gfucb
-from gfucb.bandits import table_network_average
+from gfucb.bandits import table_network_average as average
 from gfucb.bandits.influences import SampleInfluences
 from gfucb.bandits.table_learner import WIDE_TABLE, TableLearner
 from gfucb.bandits.table_network_average import ErrorComparison
@@ -36,8 +36,8 @@ def play(agent: gfucb.GFUCB, rounds: range, columns: int = WIDE_TABLE) -> torch.
 @pytest.fixture
 def early(monkeypatch):
     """A network that starts at once, and whose share follows from few errors."""
-    monkeypatch.setattr(table_network_average, "FIRST_SAMPLES", 8)
-    monkeypatch.setattr(table_network_average, "PRIOR_ERRORS", 1.0)
+    monkeypatch.setattr(average, "FIRST_SAMPLES", 8)
+    monkeypatch.setattr(average, "PRIOR_ERRORS", 1.0)
 
 
 def normal(name: str, count: int = 4000) -> torch.Tensor:
@@ -46,8 +46,8 @@ def normal(name: str, count: int = 4000) -> torch.Tensor:
 
 class TestErrorComparison:
     def test_the_share_minimises_the_squared_errors_of_the_average(self, monkeypatch):
-        monkeypatch.setattr(table_network_average, "HORIZON", 1e9)
-        monkeypatch.setattr(table_network_average, "PRIOR_ERRORS", 0.0)
+        monkeypatch.setattr(average, "HORIZON", 1e9)
+        monkeypatch.setattr(average, "PRIOR_ERRORS", 0.0)
         common, table, network = normal("common"), normal("table"), 0.5 * normal("network")
         table, network = common + table, common + network
         found = ErrorComparison().after(table, network, len(table))
@@ -77,9 +77,9 @@ class TestErrorComparison:
 
     def test_a_network_without_share_is_given_up_but_not_early(self):
         errors = normal("table"), 3 * normal("table")
-        assert not ErrorComparison().after(*errors, table_network_average.LAST_SAMPLES - 1).has_given_up
-        assert ErrorComparison().after(*errors, table_network_average.LAST_SAMPLES).has_given_up
-        right = ErrorComparison().after(errors[0], 0 * errors[0], table_network_average.LAST_SAMPLES)
+        assert not ErrorComparison().after(*errors, average.LAST_SAMPLES - 1).has_given_up
+        assert ErrorComparison().after(*errors, average.LAST_SAMPLES).has_given_up
+        right = ErrorComparison().after(errors[0], 0 * errors[0], average.LAST_SAMPLES)
         assert not right.has_given_up
 
     def test_is_restored_exactly(self):
@@ -223,7 +223,7 @@ def test_after_a_failed_call_the_agent_decides_as_before(early, monkeypatch):
 
 @pytest.mark.slow
 def test_a_network_that_is_given_up_is_dropped_and_does_not_return(early, monkeypatch, tmp_path):
-    monkeypatch.setattr(table_network_average, "LAST_SAMPLES", 14)
+    monkeypatch.setattr(average, "LAST_SAMPLES", 14)
     after = ErrorComparison.after
     patched = lambda self, table, network, count: after(self, table, 9 * table, count)  # noqa: E731
     monkeypatch.setattr(ErrorComparison, "after", patched)

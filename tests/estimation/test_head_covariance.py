@@ -92,6 +92,27 @@ def test_heads_that_differ_in_two_directions_are_found_from_few_samples():
     assert error(every, factor) < 0.3 * error(plain, None)
 
 
+def test_a_covariance_that_does_not_predict_other_tasks_is_refused():
+    """Heads of every second task differ in one direction, those of the others in another one."""
+    size, tasks = 20, torch.arange(400) % 8
+    features, heads = normal("more features", 400, size), torch.zeros(8, size, dtype=torch.float64)
+    heads[0::2, 0], heads[1::2, 1] = 10.0, 10.0
+    heads *= normal("signs", 8, 1).sign()
+    targets = (features * heads[tasks]).sum(1) + normal("unit noise", 400)
+    data = TaskMoments.of(features, tasks, targets, 8, pseudo_square=1.0)
+    ones = torch.ones(size, dtype=torch.float64)
+    assert covariance_factor(data, ones, 1e-3) is None
+    heads[1::2] = heads[0::2].flip(0)
+    targets = (features * heads[tasks]).sum(1) + normal("unit noise", 400)
+    shared = TaskMoments.of(features, tasks, targets, 8, pseudo_square=1.0)
+    assert covariance_factor(shared, ones, 1e-3) is not None
+
+
+def test_fewer_samples_than_features_have_no_covariance():
+    few = TaskMoments.of(FEATURES[:11], OF_TASK[:11] % 2, TARGETS[:11], 2, pseudo_square=1.0)
+    assert len(FEATURES[:11]) < DIM and covariance_factor(few, SCALES, RATIO) is None
+
+
 def test_tasks_without_data_change_nothing():
     few = covariance_factor(sums(5), SCALES, RATIO)
     found = covariance_factor(sums(TASKS, with_data=5), SCALES, RATIO)

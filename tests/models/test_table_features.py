@@ -19,6 +19,7 @@ from gfucb.models.table_features import (
     TableColumns,
     TableFeatures,
     TableScales,
+    largest_interactions,
     largest_size,
     most_directions,
 )
@@ -212,20 +213,18 @@ class TestSizes:
         assert counts == sorted(counts, reverse=True) and len(set(counts)) > 2
         assert len(columns_of(TABLE, num_tasks=10**6).frequencies) == FEWEST_FREQUENCIES
 
-    @pytest.mark.parametrize("num_tasks, budget", [(1, 2), (5, 1)])
-    def test_wide_contexts_of_actions_are_projected_to_what_their_weights_allow(
-        self, num_tasks, budget
-    ):
-        arms, context = 10, 64
+    @pytest.mark.parametrize("num_tasks", [1, 5])
+    def test_wide_contexts_of_actions_are_projected_to_what_their_weights_allow(self, num_tasks):
+        arms, context = 10, 150
         layout = TableLayout(context + arms, context, arms)
         inputs = torch.cat([normal("wide", arms, context), torch.eye(arms).double()], dim=1)
         columns = columns_of(inputs, layout, num_tasks=num_tasks)
         size = len(columns.scales(SCALES))
         assert FEWEST_DIRECTIONS < columns.num_directions < context
-        assert size <= budget * MOST_FEATURES < size + arms + 1
+        assert size <= largest_interactions(num_tasks) < size + arms + 1
         few = TableLayout(20 + arms, 20, arms)
         assert most_directions(few, num_tasks) >= 20
-        assert most_directions(TableLayout(context + 40, context, 40), num_tasks) == 0
+        assert most_directions(TableLayout(context + 80, context, 80), num_tasks) == 0
         assert most_directions(TableLayout(2 * MOST_FEATURES, 0, 2 * MOST_FEATURES), 1) == 0
 
     def test_the_largest_size_bounds_the_covariances_of_all_tasks(self):
@@ -240,3 +239,21 @@ class TestSizes:
         assert not columns.explores_columns
         assert torch.equal(columns.linear_features(inputs) / 2, inputs[:, 30:])
         assert columns_of(WITH_ARMS, ARM_LAYOUT).explores_columns
+
+
+def test_indicators_have_the_same_unit_however_rare_they_are():
+    rows = torch.zeros(40, 3, dtype=torch.float64)
+    rows[0, 0], rows[::2, 1], rows[:, 2] = 1.0, 30.0, torch.linspace(0, 1, 40)
+    columns = TableColumns.of(TableLayout(3), rows, 1, random_stream(0, "frequencies"))
+    assert columns.spread[:2].tolist() == [0.5, 15.0]
+    torch.testing.assert_close(columns.spread[2], rows[:, 2].std(correction=0))
+
+
+def test_many_actions_have_weights_of_their_own():
+    fifty = TableLayout(53, 3, 50)
+    assert most_directions(fifty, 1) == 3
+    assert largest_interactions(1) == 4 * largest_size(1)
+    for num_tasks in (1, 5, 50, 1000):
+        size = largest_interactions(num_tasks)
+        assert largest_size(num_tasks) <= size <= 4 * largest_size(num_tasks)
+        assert num_tasks * size**2 <= 2 * LARGEST_COVARIANCES

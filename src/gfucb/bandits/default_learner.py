@@ -26,7 +26,8 @@ class DefaultLearner:
     """A network for images, Gaussian models for tables and items; it has the members of `Learner`.
 
     Inputs of at least 8 x 8 numbers are images, single integers are ids of items, all others are
-    tables. The first rewards fix the choice. Wide tables also have a network (`TableNetworkAverage`).
+    tables. The first rewards fix the choice. Wide tables also have a network, see
+    `TableNetworkAverage`.
     """
 
     def __init__(

@@ -7,7 +7,6 @@ the covariance of the heads that are known, a task learns these few numbers inst
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,6 +18,8 @@ from gfucb.estimation.evidence import TaskMoments
 PRIOR_TASKS = 25.0
 # Steps in each fit. They continue from the fit before, so that many fits come close to a maximum.
 NUM_STEPS = 4
+# Steps from the identity, for the S of half of the tasks that has to predict the other half.
+NUM_STEPS_OF_HALVES = 3
 # The number of tasks times feature_dim^3 is at most this, in each step.
 LARGEST_COST = 5e8
 # With fewer samples than this many times the features, heads say too little about each other.
@@ -32,7 +33,7 @@ def covariance_factor(
 
     Each step raises the posterior density of S and of the mean of all heads, with the prior
     density |S|^(-p/2) exp(-p tr(S^-1) / 2) of S for p = `PRIOR_TASKS`. Tasks with few, noisy
-    samples could be explained by directions of their own, so S must predict tasks that it was not
+    samples can be explained by directions of their own, so S must predict tasks that it was not
     estimated from: None, which is the identity, if the identity predicts them better.
 
     Args:
@@ -47,48 +48,29 @@ def covariance_factor(
     most = max(1, int(LARGEST_COST / size**3))
     order = sums.counts.argsort(descending=True, stable=True)[:most]
     sums = sums.of_tasks(order[sums.counts[order] > 0]).scaled(scales)
-    identity = torch.eye(size, dtype=scales.dtype, device=scales.device)
-    without = _heads(sums, identity, mean_ratio)
-    found = without if start is None else _heads(sums, torch.cholesky_inverse(start), mean_ratio)
-    for _ in range(NUM_STEPS - 1):
-        factor = torch.linalg.cholesky(found.covariance(identity))
-        found = _heads(sums, torch.cholesky_inverse(factor), mean_ratio)
-    alone = torch.linalg.cholesky(sums.grams + identity)
-    plain = _log_density(sums, without.mean, alone, torch.zeros_like(sums.squares))
-    if found.density_of_left_out(sums, identity) <= plain:
+    if not _predicts_other_tasks(sums, mean_ratio):
         return None
     # In the memory layout of saved tensors, so that a restored agent rounds in the same way.
-    return torch.linalg.cholesky(found.covariance(identity)).contiguous()
+    return _estimated(sums, mean_ratio, start, NUM_STEPS)[1].contiguous()
 
 
-@dataclass(frozen=True, eq=False)
-class _Heads:
-    """The heads of tasks for one S.
-
-    Attributes:
-        mean: of all heads, [feature].
-        moments: A_i + d_i d_i^T / noise, [task, feature, feature]: A_i is the covariance of a
-            head and d_i the mean of its deviation from the mean of all.
-    """
-
-    mean: Tensor
-    moments: Tensor
-
-    def covariance(self, identity: Tensor) -> Tensor:
-        """S given the heads."""
-        return (PRIOR_TASKS * identity + self.moments.sum(0)) / (PRIOR_TASKS + len(self.moments))
-
-    def density_of_left_out(self, sums: TaskMoments, identity: Tensor) -> float:
-        """Log density of the rewards of each task given the S of all other tasks."""
-        others = PRIOR_TASKS * identity + self.moments.sum(0) - self.moments
-        factors = torch.linalg.cholesky(others / (PRIOR_TASKS + len(self.moments) - 1))
-        posterior = torch.linalg.cholesky(sums.grams + torch.cholesky_inverse(factors))
-        return _log_density(sums, self.mean, posterior, _log_determinants(factors))
+def _estimated(
+    sums: TaskMoments, mean_ratio: float, start: Tensor | None, num_steps: int
+) -> tuple[Tensor, Tensor]:
+    """The mean of heads [feature] and the lower factor of S after some steps."""
+    identity = torch.eye(sums.moments.shape[1]).to(sums.moments)
+    mean, factor = identity[0], identity if start is None else start
+    for _ in range(num_steps):
+        mean, factor = _step(sums, factor, mean_ratio, identity)
+    return mean, factor
 
 
-def _heads(sums: TaskMoments, precision: Tensor, mean_ratio: float) -> _Heads:
-    """The posteriors of all heads and their mean, given the inverse of S."""
-    num_tasks, identity = len(sums.counts), torch.eye(len(precision)).to(precision)
+def _step(
+    sums: TaskMoments, factor: Tensor, mean_ratio: float, identity: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One step: posteriors of all heads given S and the mean, then S given their moments."""
+    num_tasks = len(sums.counts)
+    precision = torch.cholesky_inverse(factor)
     covariances = torch.cholesky_inverse(torch.linalg.cholesky(sums.grams + precision))
     total = covariances.sum(0)
     alone = (covariances @ sums.moments.unsqueeze(-1)).squeeze(-1)  # heads for a mean of zero
@@ -98,24 +80,41 @@ def _heads(sums: TaskMoments, precision: Tensor, mean_ratio: float) -> _Heads:
     mean = torch.cholesky_solve(pull[:, None], mean_factor).squeeze(1)
     noise = sums.noise(float((alone * sums.moments).sum()) + float(pull @ mean))
     deviations = alone + covariances @ (precision @ mean) - mean
-    return _Heads(mean, covariances + deviations[:, :, None] * deviations[:, None, :] / noise)
+    second_moments = total + deviations.mT @ deviations / noise
+    covariance = (PRIOR_TASKS * identity + second_moments) / (PRIOR_TASKS + num_tasks)
+    return mean, torch.linalg.cholesky(0.5 * (covariance + covariance.mT))
 
 
-def _log_density(
-    sums: TaskMoments, mean: Tensor, posterior: Tensor, log_determinants: Tensor
-) -> float:
-    """Log density of all rewards with the best noise variance, up to a constant.
+def _predicts_other_tasks(sums: TaskMoments, mean_ratio: float) -> bool:
+    """Whether each half of the tasks has larger density with the S of the other half."""
+    num_tasks = len(sums.counts)
+    if num_tasks < 2:
+        return False
+    identity = torch.eye(sums.moments.shape[1]).to(sums.moments)
+    tasks = torch.arange(num_tasks, device=sums.counts.device)
+    halves = [sums.of_tasks(tasks[first::2]) for first in (0, 1)]
+    plain = with_covariance = 0.0
+    for own, other in (halves, halves[::-1]):
+        # The first step starts from the identity, so its mean is that of the identity.
+        mean, factor = _step(other, identity, mean_ratio, identity)
+        plain += _log_density(own, mean, identity)
+        for _ in range(NUM_STEPS_OF_HALVES - 1):
+            mean, factor = _step(other, factor, mean_ratio, identity)
+        with_covariance += _log_density(own, mean, factor)
+    return with_covariance > plain
 
-    `posterior` are lower factors of S_i^-1 + G_i, and `log_determinants` [task] those of S_i.
-    """
+
+def _log_density(sums: TaskMoments, mean: Tensor, factor: Tensor) -> float:
+    """Log density of all rewards given mean and factor, with the best noise variance."""
+    posterior = torch.linalg.cholesky(sums.grams + torch.cholesky_inverse(factor))
     pulls = sums.moments - sums.grams @ mean
-    squares = sums.squares - (sums.moments + pulls) @ mean
     whitened = torch.linalg.solve_triangular(posterior, pulls.unsqueeze(-1), upper=False)
-    square = sums.noise(float(sums.squares.sum() - squares.sum() + whitened.square().sum()))
-    determinants = float((log_determinants + _log_determinants(posterior)).sum())
-    return -0.5 * (float(sums.counts.sum()) * math.log(square) + determinants)
+    explained = ((sums.moments + pulls) @ mean).sum() + whitened.square().sum()
+    num_tasks = len(sums.counts)
+    logs = float(sums.counts.sum()) * math.log(sums.noise(float(explained)))
+    return -0.5 * (logs + _log_determinant(posterior) + num_tasks * _log_determinant(factor))
 
 
-def _log_determinants(factors: Tensor) -> Tensor:
-    """Of L L^T for lower factors L: [task, feature, feature] -> [task]."""
-    return 2 * factors.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+def _log_determinant(factors: Tensor) -> float:
+    """The sum over all lower factors L of the log determinants of L L^T."""
+    return 2 * float(factors.diagonal(dim1=-2, dim2=-1).log().sum())

@@ -73,7 +73,9 @@ class SampleEvidence:
         covariance.diagonal().add_(1)
         factor, failure = torch.linalg.cholesky_ex(covariance)
         if int(failure):
-            raise InvalidInputError("the features of the inputs are not finite; inputs are too large")
+            raise InvalidInputError(
+                "the features of the inputs are not finite; inputs are too large"
+            )
         whitened = torch.linalg.solve_triangular(factor, self.targets[:, None], upper=False)
         square = float(whitened.square().sum()) + PSEUDO_SAMPLES * self.pseudo_square
         count = len(self.targets) + PSEUDO_SAMPLES

@@ -18,11 +18,14 @@ from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 # Exploration: linear effects as large as this share of the reward range are considered possible,
 # in the sense of LinUCB, and less so after many samples.
 EXPLORED_SHARE, EXPLORED_SAMPLES = 0.25, 1000
+# With more one-hot actions than this, their variances are smaller: the tries of all actions
+# together then cost about as much as those of this many.
+EXPLORED_ACTIONS = 5
 # The range of rewards, in standard deviations, if it is not known.
 UNKNOWN_RANGE = 4.0
 # Without a known range a reward far from all others may still be possible, so actions must be
 # tried more often: at least this times log(number of samples), see `HeadPosterior`.
-UNKNOWN_RANGE_RATE = 4.0
+UNKNOWN_RANGE_RATE = 1.0
 
 
 def fit_table(
@@ -85,6 +88,7 @@ def _head_posterior(
     """The posterior with the uncertainty of effects that the model has not seen."""
     num_samples = len(samples.targets)
     share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + num_samples)
+    share *= min(1.0, EXPLORED_ACTIONS / max(1, samples.columns.layout.num_actions))
     return HeadPosterior(
         CopyOnWriteRows(found.covariances),
         found.moments,

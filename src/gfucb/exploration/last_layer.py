@@ -18,9 +18,13 @@ from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_flag
 from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
+from gfucb.models.head_posterior import PosteriorEllipsoid
+from gfucb.models.inverse_grams import parts_of_rows
 
 # Combinations of actions that are listed for a task with several rows.
 LARGEST_GROUP = 10_000
+# Rows of one task are decided in at most so many parts, one after another.
+MOST_PARTS = 32
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,8 @@ class LastLayer(ActionSelector):
         if self.joint:
             return optimistic_heads(center, ellipsoid, action_sets, confidence_set.squared_radius)
         features = action_sets.features(center.representation)
-        widths = ellipsoid.bonus_widths(features, action_sets.tasks)
         values = center.offset + ellipsoid.center_values(features, action_sets.tasks)
-        values = values + (ellipsoid.squared_radius * widths).sqrt()
+        values = values + _bonuses(ellipsoid, features, values, action_sets)
         actions = action_sets.best_actions(values)
         return Selection(
             function=None,
@@ -87,6 +90,28 @@ class LastLayer(ActionSelector):
         chosen = squared_widths.gather(2, actions[..., None]).squeeze(2)
         total = chosen.sum(1, keepdim=True).clamp_min(torch.finfo(chosen.dtype).tiny)
         return actions, chosen * (radii / total).sqrt()
+
+
+def _bonuses(
+    ellipsoid: HeadEllipsoid, features: Tensor, values: Tensor, action_sets: ActionSets
+) -> Tensor:
+    """Bonuses [row, action] of rows that each have the whole radius.
+
+    Rows of one task do not all explore the same action: after some of them the others expect the
+    mean rewards of what these have chosen, as if rows were decided one after another (GP-BUCB,
+    Desautels et al. 2014).
+    """
+    tasks, parts = action_sets.tasks, parts_of_rows(action_sets.tasks, MOST_PARTS)
+    if len(parts) == 1 or not isinstance(ellipsoid, PosteriorEllipsoid):
+        return (ellipsoid.squared_radius * ellipsoid.bonus_widths(features, tasks)).sqrt()
+    bonuses = torch.zeros_like(values)
+    for rows in parts:
+        widths = ellipsoid.bonus_widths(features[rows], tasks[rows])
+        bonuses[rows] = (ellipsoid.squared_radius * widths).sqrt()
+        upper = (values + bonuses)[rows].masked_fill(~action_sets.available[rows], -torch.inf)
+        chosen = features[rows, first_best(upper)]
+        ellipsoid = ellipsoid.expecting(chosen, tasks[rows])
+    return bonuses
 
 
 def center_ellipsoid(confidence_set: ConfidenceSet) -> HeadEllipsoid:

@@ -18,7 +18,7 @@ from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.exploration_rates import exploration_rates
-from gfucb.models.inverse_grams import distinct_rounds, inverse_grams, with_samples
+from gfucb.models.inverse_grams import distinct_rounds, inverse_grams, with_groups, with_samples
 from gfucb.models.multihead import MultiheadFunction
 
 # An action that was tried fewer than UNTRIED_RATE * log(1 + number of samples) times has the
@@ -133,8 +133,7 @@ class HeadPosterior:
         counted = self.tries[self.tries.isfinite()]
         total = float(counted.sum())
         most = LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
-        fewest = max(UNTRIED_RATE * math.log1p(total), most)
-        is_untried = self.tries < min(self.untried_rate * math.log1p(total), fewest)
+        is_untried = self.tries < min(self.untried_rate * math.log1p(total), most)
         return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
 
     def with_tasks(self, count: int) -> HeadPosterior:
@@ -184,6 +183,20 @@ class HeadPosterior:
             exploration=exploration,
             tries=self.tries + (linear != 0).sum(0),
             known_heads=self.heads.index_copy(0, changed, solved),
+        )
+
+    def expecting(self, features: Tensor, tasks: Tensor) -> HeadPosterior:
+        """The posterior if samples [n, feature + linear feature], [n] had their means as rewards.
+
+        Variances are smaller, and heads are the same.
+        """
+        scaled, linear = self._split(features)
+        return replace(
+            self,
+            covariances=with_groups(self.covariances, tasks, scaled),
+            exploration=with_groups(self.exploration, tasks, linear),
+            tries=self.tries + (linear != 0).sum(0),
+            known_heads=self.heads,
         )
 
     def applied(self, directions: Tensor, tasks: Tensor) -> Tensor:
@@ -272,6 +285,10 @@ class PosteriorEllipsoid:
             return widths
         own = self.posterior.model_variances(features, tasks)
         return widths + (exploration_rates(own, self.growing_counts[tasks]) - 1) * own
+
+    def expecting(self, features: Tensor, tasks: Tensor) -> PosteriorEllipsoid:
+        """The heads allowed if chosen features [row, feature] of tasks [row] bring their means."""
+        return replace(self, posterior=self.posterior.expecting(features, tasks))
 
     def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """Phi A_task Phi^T in each row: [row, action, feature] -> [row, action, action]."""

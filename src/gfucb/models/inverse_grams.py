@@ -19,6 +19,20 @@ def with_samples(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor) 
     return covariances.replaced(tasks, after)
 
 
+def with_groups(covariances: CopyOnWriteRows, tasks: Tensor, features: Tensor) -> CopyOnWriteRows:
+    """Add samples [n, feature] of tasks [n], several to a task at once (Woodbury)."""
+    if len(tasks.unique()) == len(tasks):
+        return with_samples(covariances, tasks, features)
+    for task in tasks.unique():
+        own, before = features[tasks == task], covariances[task[None]][0]
+        gains = before @ own.mT
+        inner = torch.linalg.cholesky(torch.eye(len(own)).to(gains) + own @ gains)
+        whitened = torch.linalg.solve_triangular(inner, gains.mT, upper=False)
+        after = before - whitened.mT @ whitened
+        covariances = covariances.replaced(task[None], after[None])
+    return covariances
+
+
 def inverse_grams(features: Tensor, tasks: Tensor, num_tasks: int) -> Tensor:
     """(I + Phi_i^T Phi_i)^-1 of samples [n, feature], [n]: [task, feature, feature]."""
     factors = ridge_cholesky(task_grams(features, tasks, num_tasks), 1.0)
@@ -37,3 +51,16 @@ def distinct_rounds(tasks: Tensor) -> list[Tensor]:
         rounds[count].append(index)
         seen[task] = count + 1
     return [torch.tensor(indices, device=tasks.device) for indices in rounds]
+
+
+def parts_of_rows(tasks: Tensor, most: int) -> list[Tensor]:
+    """Indices of rows [n] in at most `most` parts: the first rows of all tasks, then the next.
+
+    The parts have distinct tasks, if no task has more than `most` rows.
+    """
+    rounds = distinct_rounds(tasks)
+    if len(rounds) <= most:
+        return rounds
+    sizes = [len(rounds) // most + (index < len(rounds) % most) for index in range(most)]
+    ends = [sum(sizes[: index + 1]) for index in range(most)]
+    return [torch.cat(rounds[end - size : end]) for size, end in zip(sizes, ends, strict=True)]

@@ -96,12 +96,20 @@ class TableColumns:
         return plain.standardised_by(inputs)
 
     def standardised_by(self, inputs: Tensor) -> TableColumns:
-        """The same with location and spread of these inputs [n, column]."""
+        """The same with location and spread of these inputs [n, column].
+
+        A column with two values has half of their distance as spread. Its standard deviation would
+        make a rare level of a categorical column the more important, the rarer it is.
+        """
         context, _ = self.layout.split(inputs.to(torch.float64))
+        if len(context) == 0:
+            return self
         location = context.mean(0)
         spread = (context - location).square().mean(0).sqrt()
-        largest = context.abs().max(0).values if len(context) else spread
-        varies = spread > CONSTANT_SPREAD * largest
+        varies = spread > CONSTANT_SPREAD * context.abs().amax(0)
+        low, high = context.amin(0), context.amax(0)
+        has_two_values = ((context == low) | (context == high)).all(0)
+        spread = torch.where(has_two_values, (high - low) / 2, spread)
         spread = torch.where(varies, spread, torch.ones_like(spread))
         return replace(self, location=location, spread=spread)
 
@@ -252,12 +260,18 @@ def largest_size(num_tasks: int) -> int:
     return min(MOST_FEATURES, math.isqrt(LARGEST_COVARIANCES // num_tasks))
 
 
+def largest_interactions(num_tasks: int) -> int:
+    """The largest number of features where actions need many weights: P to 4 P."""
+    size = largest_size(num_tasks)
+    return max(size, min(4 * size, math.isqrt(2 * LARGEST_COVARIANCES // num_tasks)))
+
+
 def most_directions(layout: TableLayout, num_tasks: int) -> int:
     """The largest number of directions of the context; 0 if weights for each action are too many.
 
-    Features of all actions are at most 2 P, P = `largest_size`. Contexts with more columns than
-    that allows are projected: weights for each action on some directions are worth more than
-    none on all columns. Several tasks then have at most P features, whose fits take as long.
+    Features of all actions are at most 2 P, P = `largest_size`, or `largest_interactions` if that
+    is more. Contexts with more columns than these allow are projected: weights for each action on
+    some directions are worth more than none on all columns.
     """
     size = largest_size(num_tasks)
     most = max(1, min(MOST_COLUMNS, size // 2))
@@ -269,8 +283,8 @@ def most_directions(layout: TableLayout, num_tasks: int) -> int:
     others = 1 + 2 * FEWEST_FREQUENCIES
     if blocks * (context + others) <= 2 * size:
         return most
-    affordable = (2 * size if num_tasks == 1 else size) // blocks - others
-    return min(most, affordable) if affordable >= FEWEST_DIRECTIONS else 0
+    affordable = largest_interactions(num_tasks) // blocks - others
+    return min(most, context, affordable) if affordable >= min(context, FEWEST_DIRECTIONS) else 0
 
 
 def _per_action(part: Tensor, actions: Tensor) -> Tensor:
