@@ -7,8 +7,8 @@ from table_cases import assert_same_state, draw, items, play, reward_of, snapsho
 from gfucb import GFUCB, multitask_greedy
 from gfucb.bandits import catalogue_learner
 from gfucb.bandits.catalogue_learner import DEVIATIONS, CatalogueLearner
-from gfucb.models.head_posterior import PosteriorSet
 from gfucb.models.item_features import ItemEmbeddings, positions_of
+from gfucb.models.posterior_set import PosteriorSet
 
 # Together they take seconds.
 pytestmark = pytest.mark.slow

@@ -17,7 +17,8 @@ from table_cases import (
 from gfucb import GFUCB, multitask_greedy
 from gfucb.bandits import table_learner
 from gfucb.core.features import features_of
-from gfucb.models.head_posterior import HeadPosterior, PosteriorSet
+from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.posterior_set import PosteriorSet
 from gfucb.models.table_layout import TableLayout
 
 TASKS = 4

@@ -6,7 +6,8 @@ import torch
 
 from gfucb.core.random import random_stream
 from gfucb.models.exploration_rates import exploration_rates
-from gfucb.models.head_posterior import HeadPosterior, PosteriorEllipsoid
+from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.posterior_set import PosteriorEllipsoid
 from gfucb.models.reward_weights import posterior_variance_parts
 
 TASKS, DIM, LINEAR = 5, 4, 2

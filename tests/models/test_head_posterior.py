@@ -12,10 +12,9 @@ from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.head_posterior import (
     UNTRIED_FACTOR,
     HeadPosterior,
-    PosteriorEllipsoid,
     PosteriorFit,
-    PosteriorSet,
 )
+from gfucb.models.posterior_set import PosteriorEllipsoid, PosteriorSet
 from gfucb.models.posterior_state import posterior_state, restored_posterior
 
 TASKS, DIM, LINEAR = 5, 4, 2

@@ -44,7 +44,8 @@ from gfucb.estimation.radii import initial_radius_state
 from gfucb.estimation.reward_scaling import RewardScaling, ValueRange
 from gfucb.exploration.default_selectors import TABLE_SELECTOR, default_action_selector
 from gfucb.models import ConfidenceSet, as_representation_class
-from gfucb.models.head_posterior import HeadPosterior, PosteriorSet
+from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.posterior_set import PosteriorSet
 
 
 class GFUCB(ExplainedAgent):
@@ -254,9 +255,8 @@ class GFUCB(ExplainedAgent):
         `candidates` [row, action, *input] are those of a decision, if the inputs are.
         """
         center, data, statistics = self.learner.fit_state(inputs, candidates)
-        squared_radius = self.radius_state.squared_radius(
-            data.round_index, num_sharing or self.num_tasks
-        )
+        num_sharing = num_sharing or self.num_tasks
+        squared_radius = self.radius_state.squared_radius(data.round_index, num_sharing)
         if isinstance(statistics, HeadPosterior):
             if self._has_default_radius:
                 squared_radius = statistics.squared_radius

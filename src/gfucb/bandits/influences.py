@@ -12,7 +12,7 @@ from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.learner import Learner
 from gfucb.core.features import features_of
 from gfucb.models import ConfidenceSet
-from gfucb.models.head_posterior import PosteriorSet
+from gfucb.models.posterior_set import PosteriorSet
 from gfucb.models.reward_weights import PosteriorWeights, RewardWeights, RidgeWeights
 
 # The numbers of larger inputs, such as images, are not listed.

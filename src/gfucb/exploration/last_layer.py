@@ -18,8 +18,8 @@ from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_flag
 from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
-from gfucb.models.head_posterior import PosteriorEllipsoid
 from gfucb.models.inverse_grams import parts_of_rows
+from gfucb.models.posterior_set import PosteriorEllipsoid
 
 # Combinations of actions that are listed for a task with several rows.
 LARGEST_GROUP = 10_000
@@ -105,12 +105,13 @@ def _bonuses(
     if len(parts) == 1 or not isinstance(ellipsoid, PosteriorEllipsoid):
         return (ellipsoid.squared_radius * ellipsoid.bonus_widths(features, tasks)).sqrt()
     bonuses = torch.zeros_like(values)
+    expected: PosteriorEllipsoid = ellipsoid
     for rows in parts:
-        widths = ellipsoid.bonus_widths(features[rows], tasks[rows])
-        bonuses[rows] = (ellipsoid.squared_radius * widths).sqrt()
+        widths = expected.bonus_widths(features[rows], tasks[rows])
+        bonuses[rows] = (expected.squared_radius * widths).sqrt()
         upper = (values + bonuses)[rows].masked_fill(~action_sets.available[rows], -torch.inf)
         chosen = features[rows, first_best(upper)]
-        ellipsoid = ellipsoid.expecting(chosen, tasks[rows])
+        expected = expected.expecting(chosen, tasks[rows])
     return bonuses
 
 

@@ -8,7 +8,7 @@ from gfucb.core.action_sets import ActionSets
 from gfucb.core.protocols import ActionSelector
 from gfucb.exploration.last_layer import center_ellipsoid
 from gfucb.models import ConfidenceSet
-from gfucb.models.head_posterior import PosteriorSet
+from gfucb.models.posterior_set import PosteriorSet
 from gfucb.models.reward_weights import VarianceParts, posterior_variance_parts
 
 
