@@ -1,10 +1,11 @@
 """Tasks without data cost nothing; tasks with data keep their numbers."""
 
+import pytest
 import torch
 from serving_cases import assert_same, candidates, play, state_of
 
 import gfucb
-from gfucb import GFUCB, Agent
+from gfucb import GFUCB, Agent, InvalidInputError
 from gfucb.serving.task_numbers import TaskNumbers
 
 
@@ -60,3 +61,17 @@ def test_a_holdback_policy_gets_the_positions_of_names():
     agent.observe(agent.decide(candidates(1), tasks=["c"]), [0.5])
     agent.decide(candidates(2), tasks=["b", "c"])
     assert seen == [[2], [1, 2]]
+
+
+def test_arguments_of_randomised_are_arguments_of_an_agent():
+    short = Agent(epsilon=0.3, holdback=0.2, seed=4)
+    model = gfucb.Randomised(GFUCB(1, seed=4), epsilon=0.3, holdback=0.2, seed=4)
+    long = Agent(model)
+    for index in range(5):
+        one, other = (a.decide(candidates(2, index), tasks=["a", "b"]) for a in (short, long))
+        assert torch.equal(one.actions, other.actions)
+        assert torch.equal(one.probabilities, other.probabilities) and one.probabilities.min() < 1
+    with pytest.raises(InvalidInputError, match="epsilon must be"):
+        Agent(epsilon=1.5)
+    with pytest.raises(InvalidInputError, match="pass epsilon to the model itself"):
+        Agent(GFUCB(1), epsilon=0.1)

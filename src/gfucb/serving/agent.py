@@ -63,7 +63,8 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
             "background": a thread fits a copy; calls never wait for it. "manual": `fit` does.
         reward_limit: after so many seconds without a reward a decision is closed.
         default_reward: the reward that is then learned; None learns nothing.
-        options: the arguments of `GFUCB`, without `num_tasks`.
+        options: the arguments of `GFUCB`, without `num_tasks`, and `epsilon`, `holdback` and the
+            others of `Randomised`.
     """
 
     def __init__(

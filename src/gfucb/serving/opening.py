@@ -22,6 +22,9 @@ from gfucb.serving.log_replay import replay
 from gfucb.serving.roster import OPEN, Roster
 from gfucb.serving.row_ids import new_token
 
+# Arguments of `Randomised` that an agent accepts beside those of the model.
+DRAWN = ("distribution", "epsilon", "holdback", "holdback_policy")
+
 
 @dataclass(frozen=True)
 class Session:
@@ -71,7 +74,11 @@ def build_model(model: GFUCB | Randomised | None, options: dict[str, Any]) -> tu
             raise InvalidInputError(
                 "an Agent has no num_tasks: tasks have names, pass tasks=[...] or add them later"
             )
-        return GFUCB(1, **options), Decider()
+        drawn = {name: options[name] for name in DRAWN if name in options}
+        built = GFUCB(1, **{name: options[name] for name in options if name not in drawn})
+        if not drawn:
+            return built, Decider()
+        return built, Decider(Randomised(built, seed=options.get("seed", 0), **drawn))
     agent = model.agent if isinstance(model, Randomised) else model
     if not isinstance(agent, GFUCB):
         raise InvalidInputError(
@@ -80,7 +87,9 @@ def build_model(model: GFUCB | Randomised | None, options: dict[str, Any]) -> tu
         )
     if options:
         raise InvalidInputError(
-            f"pass {', '.join(options)} to the model itself: GFUCB(1, {next(iter(options))}=...)"
+            f"pass {', '.join(options)} to the model itself: "
+            f"{'Randomised(model' if next(iter(options)) in DRAWN else 'GFUCB(1'}, "
+            f"{next(iter(options))}=...)"
         )
     if agent.learner.num_samples:
         raise InvalidInputError(
