@@ -42,6 +42,7 @@ ONE_TASK = (
 )
 ITEMS = ("linear-task", "linear-pooled", "linear-shared", "als", *NETWORKS)
 DELTAS = (0.5, 0.7, 0.9, 0.95, 0.99)
+LONG_ROUNDS = 20_000
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,10 @@ def _one_task() -> list[Family]:
                 (*after, "multitask-greedy"),
             )
             for d in DELTAS
+        ),
+        *(
+            Family(f"wheel-long-{d:g}", partial(wheel, delta=d), LONG_ROUNDS, 0, ONE_TASK)
+            for d in DELTAS[:-1]
         ),
         Family("mushroom", mushroom, 2000, 200, ONE_TASK, has_oracle=True),
         Family("jester-arms", jester_arms, 3839, 0, ONE_TASK),
