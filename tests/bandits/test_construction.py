@@ -89,6 +89,7 @@ NAN, INF = math.nan, math.inf
         ({"offset": "0"}, "offset must be a finite number.*, got '0'"),
         ({"device": "abacus"}, "device 'abacus'"),
         ({"device": 1.5}, "device 1.5"),
+        ({"device": 2**70}, "device 1180591620717411303424"),
         ({"representation": "resnet"}, "torch module.* got 'resnet'"),
         ({"representation": torch.nn.Linear}, "torch module"),
         ({"representation": torch.eye(3)}, "torch module"),

@@ -72,6 +72,13 @@ def test_a_log_that_fails_in_its_middle_changes_nothing():
     assert all(torch.equal(agent.state()[name], tensor) for name, tensor in before.items())
 
 
+def test_a_fit_that_returns_no_function_is_refused_and_changes_nothing():
+    agent = agent_with(lambda data, start, penalty, generator: 1)
+    with pytest.raises(gfucb.InvalidInputError, match="must return a MultiheadFunction, got int"):
+        agent.learn(*log_of(9))
+    assert agent.learner.num_samples == 0
+
+
 @pytest.mark.slow
 def test_a_log_in_parts_predicts_better_than_one_fit():
     """Errors on digits that are not in the log."""

@@ -224,6 +224,18 @@ def test_the_checksum_covers_names_types_shapes_numbers_and_texts():
     assert len({base, *others}) == len(others) + 1
 
 
+def test_a_pipe_and_a_directory_are_not_replaced(tmp_path):
+    (tmp_path / "directory").mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+    paths = sorted(tmp_path.iterdir())
+    for path in paths:
+        with pytest.raises(SavedStateError, match="it is no regular file"):
+            write_state(path, {}, {})
+    assert sorted(tmp_path.iterdir()) == paths
+    assert not any(path.is_file() for path in paths)
+
+
 def test_tensors_with_strides_of_zero_are_saved(tmp_path):
     row = torch.arange(3.0).expand(1, 3)[:, :1].expand(1, 1)
     state = {"one": torch.tensor(2.0).expand(1), "row": row}

@@ -15,7 +15,7 @@ def usable_device(device: torch.device | str) -> torch.device:
     """The device, if tensors can be stored there."""
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
 
 

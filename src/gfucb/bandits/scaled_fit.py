@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.protocols import LeastSquares, WeightStatistics, WeightStatisticsKind
 from gfucb.estimation.reward_scale import RewardScale
@@ -40,6 +41,10 @@ def fit_scaled(
     bound = penalty.norm_bound
     scaled_penalty = replace(penalty, norm_bound=None if bound is None else bound / unit)
     fitted = fit(fitted_data, start, scaled_penalty, generator)
+    if not isinstance(fitted, MultiheadFunction):
+        raise InvalidInputError(
+            f"a fit must return a MultiheadFunction, got {type(fitted).__name__} from {fit!r}"
+        )
     known = fitted.head_fit_of(fitted_data)
     if known is not None:
         statistics, features = known.statistics, known.features

@@ -110,6 +110,9 @@ def write_state(
     """Write named tensors and texts with their checksum as one file, atomically."""
     tensors, texts = _with_checksum(state, facts)
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            # safetensors would replace a device or a pipe by a file.
+            raise SavedStateError(f"cannot write {path}: it is no regular file")
         atomic_write(path, lambda target: save_file(tensors, target, texts))
     except (GFUCBError, MemoryError):
         raise

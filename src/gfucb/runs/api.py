@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Row
+from gfucb.core.validation.settings import validate_count, validate_methods, validate_seed
 from gfucb.runs.build_run import agent_run
 from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.metrics import metric_of
@@ -33,6 +34,7 @@ from gfucb.runs.sources import (
     Source,
     agent_sources,
     environment_source,
+    is_environment,
 )
 from gfucb.runs.summary import load_rows, load_seconds, presentable, summarise_rows
 from gfucb.runs.text_files import write_json, write_text
@@ -118,10 +120,10 @@ def compare(
     """
     if sinks and out is None:
         raise InvalidInputError("sinks receive the rows of stored runs: pass a directory as out=")
-    if num_rounds < 1 or processes < 1:
-        raise InvalidInputError(
-            f"num_rounds and processes must be at least 1, got {num_rounds} and {processes}"
-        )
+    num_rounds = validate_count(num_rounds, "num_rounds")
+    processes = validate_count(processes, "processes")
+    for sink in sinks:
+        validate_methods(sink, "a sink", ("open",))
     source = environment_source(environment, data_dir)
     jobs = {
         (name, seed): _job(name, source, agent, seed, num_rounds)
@@ -138,7 +140,9 @@ def compare(
 
 
 def _distinct(seeds: Iterable[int]) -> list[int]:
-    found = [int(seed) for seed in seeds]
+    if not isinstance(seeds, Iterable):
+        raise InvalidInputError(f"seeds must be several, such as range(5), got {seeds!r}")
+    found = [validate_seed(seed, "a seed") for seed in seeds]
     if not found or len(set(found)) < len(found):
         raise InvalidInputError(f"seeds must be given, each once, got {found}")
     return found
@@ -164,6 +168,11 @@ def _agent_run(
     name: str, environment_source: Source, agent_source: Source, seed: int, num_rounds: int
 ) -> AgentRun:
     environment: Any = environment_source.make(seed)
+    if not is_environment(environment):
+        raise InvalidInputError(
+            "an environment has a method round or episode, see gfucb.core.protocols; got "
+            f"{type(environment).__name__}"
+        )
     agent: Any = agent_source.make(environment, seed)
     missing = [m for m in ("decide", "observe", "diagnostics") if not hasattr(agent, m)]
     if missing:

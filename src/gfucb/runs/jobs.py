@@ -148,6 +148,8 @@ def run_jobs(
     """
     engine = LocalEngine(processes) if engine is None else engine
     progress = progress or Progress()
+    if parent.exists() and not parent.is_dir():
+        raise RunDirectoryError(f"{parent} is no directory; name one for the runs")
     # Also refuses foreign directories before anything is computed.
     missing = [job for job in jobs if not job.directory(parent).is_finished()]
     missing.sort(key=lambda job: -job.relative_cost)

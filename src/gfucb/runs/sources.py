@@ -45,6 +45,12 @@ class Source:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
+def is_environment(given: object) -> bool:
+    """Whether this is a bandit or episodic environment, and not a class of them."""
+    has_method = hasattr(given, "round") or hasattr(given, "episode")
+    return has_method and not isinstance(given, type)
+
+
 def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
     """The source of an environment, see `compare`."""
     if isinstance(given, str):
@@ -52,8 +58,7 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
     if isinstance(given, EnvironmentConfig):
         make = partial(make_environment, given, data_dir=data_dir)
         return Source(make, dataclasses.asdict(given), defaults=default_settings(given))
-    is_environment = hasattr(given, "round") or hasattr(given, "episode")
-    if is_environment and not isinstance(given, type):
+    if is_environment(given):
         return Source(
             partial(_same, cast(AnyEnvironment, given)),
             _own_settings(type(given).__name__, type(given)),
@@ -80,7 +85,17 @@ def agent_sources(given: AgentsLike) -> dict[str, Source]:
         given = dict(zip(names, given, strict=True))
     if not given:
         raise InvalidInputError("agents must not be empty")
-    return {str(name): _agent_source(str(name), agent) for name, agent in given.items()}
+    return {_validated_name(name): _agent_source(name, agent) for name, agent in given.items()}
+
+
+def _validated_name(name: object) -> str:
+    """The name, if it can be that of a directory of runs."""
+    if not isinstance(name, str) or name.strip(". ") == "" or set(name) & set("/\\\0"):
+        raise InvalidInputError(
+            "the name of an agent is also that of a directory: a text without / and \\, got "
+            f"{name!r}"
+        )
+    return name
 
 
 def _config_name(agent: object) -> str:
