@@ -81,6 +81,11 @@ class CellLearner:
         return None if self.ranges.given[stage] is None else self.ranges.of(stage)
 
     @property
+    def model(self) -> CellModel | None:
+        """All that was observed; None before the first plan."""
+        return self._model
+
+    @property
     def num_fits(self) -> int:
         """How often the decoder was fitted."""
         return 0 if self._model is None else self._model.num_fits

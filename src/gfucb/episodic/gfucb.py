@@ -19,7 +19,7 @@ from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.episodes import validate_stage
 from gfucb.core.validation.settings import validate_count, validate_ranges
 from gfucb.episodic.buffer import StageBuffer
-from gfucb.episodic.cell_learner import CellLearner
+from gfucb.episodic.class_learner import ClassLearner
 from gfucb.episodic.episodic_settings import Range, stage_ranges
 from gfucb.episodic.fit_settings import FitSettings
 from gfucb.episodic.function_learner import FunctionLearner
@@ -141,10 +141,10 @@ class EpisodicGFUCB:
             "warm_start": warm_start,
         }
         value_range, reward_range = validate_ranges(value_range, reward_range)
-        self.learner: CellLearner | FunctionLearner
+        self.learner: ClassLearner | FunctionLearner
         if representation is None and _are_defaults(settings):
             ranges = stage_ranges(value_range, reward_range, self.horizon)
-            self.learner = CellLearner(self.num_tasks, self.horizon, ranges, seed)
+            self.learner = ClassLearner(self.num_tasks, self.horizon, ranges, seed)
         else:
             settings |= {"value_range": value_range, "reward_range": reward_range, "seed": seed}
             self.learner = FunctionLearner(self.num_tasks, self.horizon, representation, **settings)

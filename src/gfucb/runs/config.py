@@ -102,9 +102,10 @@ class EpisodicAgentConfig(AgentConfig):
     range."""
     ridge: float = 0.1
     """Ridge penalty on the heads."""
-    representation: Literal["given", "network"] = "given"
+    representation: Literal["given", "network", "learned"] = "given"
     """Representation class of agents that learn one: given (the class of the environment, or
-    the inputs themselves where it has none), or network."""
+    the inputs themselves where it has none), network, or learned (the default of
+    `EpisodicGFUCB`, for which all other settings but the agent's name are ignored)."""
     replan: str = "determinant"
     """When to compute a new plan: determinant, doubling or every."""
     share_stages: bool = False

@@ -6,7 +6,7 @@ import pandas as pd
 
 from gfucb.paper.common import Verdict
 from gfucb.paper.intervals import paired_ratio
-from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, PARTS, SHARED
+from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, SHARED
 
 # Largest ratio of regrets, and label, for each baseline.
 BASELINES = {
@@ -25,7 +25,7 @@ def final_regrets(rows: pd.DataFrame, part: str) -> pd.DataFrame:
 def verdicts(rows: pd.DataFrame) -> list[Verdict]:
     """Regret relative to each baseline, for each class of representations."""
     found = []
-    for part in PARTS:
+    for part in rows["part"].unique():
         final = final_regrets(rows, part)
         for baseline, (largest, label) in BASELINES.items():
             ratio = paired_ratio(final[SHARED], final[baseline])

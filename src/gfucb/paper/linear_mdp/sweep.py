@@ -41,15 +41,9 @@ QUICK_ENVIRONMENT = ENVIRONMENT | {
 QUICK_EPISODES = 40
 # Settings were chosen on seeds from 1000 on.
 FINITE = EpisodicAgentConfig(bonus_scale=0.2)
-NETWORK = replace(
-    FINITE,
-    representation="network",
-    share_stages=True,
-    next_targets=16,
-    fit_steps=100,
-    weight_decay=0.3,
-)
-PARTS = {"finite class": FINITE, "network": NETWORK}
+# The default agent: a softmax regression on the inputs, fitted to next states and rewards.
+LEARNED = replace(FINITE, representation="learned")
+PARTS = {"finite class": FINITE, "default": LEARNED}
 SHARED, ORACLE, INDEPENDENT = "gfucb-mdp", "oracle-lsvi-ucb", "independent-mdp"
 AGENTS = (ORACLE, SHARED, INDEPENDENT)
 
@@ -84,8 +78,6 @@ def run_rows(part: str, agent_name: str, seed: int, quick: bool) -> Sequence[Row
     settings, num_episodes = _environment(quick)
     environment = linear_mdps(seed=seed, **settings)
     agent_config = replace(PARTS[part], name=agent_name)
-    if quick:
-        agent_config = replace(agent_config, fit_steps=5)
     rows: list[Row] = []
     violations = 0.0
     for result in play(

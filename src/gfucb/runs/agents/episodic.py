@@ -119,6 +119,17 @@ def _learning_options(
     return options
 
 
+def _default(num_tasks: int, environment: EpisodicEnvironment, seed: int) -> EpisodicAgent:
+    """The default agent, with the ranges of rewards and of their sums."""
+    return EpisodicGFUCB(
+        num_tasks,
+        environment.horizon,
+        value_range=_value_range(environment),
+        reward_range=reward_range_of(environment),
+        seed=seed,
+    )
+
+
 def _register_gfucb(
     name: str, backup: str, label: str, description: str, colour: str
 ) -> EpisodicFactory:
@@ -128,6 +139,8 @@ def _register_gfucb(
     def gfucb(
         config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
     ) -> EpisodicAgent:
+        if config.representation == "learned":
+            return _default(environment.num_tasks, environment, seed)
         known = representation_class(config, environment, seed)
         options = _learning_options(config, environment, seed)
         return EpisodicGFUCB(
@@ -191,6 +204,8 @@ def independent(
     """Algorithm 2 without sharing."""
 
     def one(task_seed: int) -> EpisodicAgent:
+        if config.representation == "learned":
+            return _default(1, environment, task_seed)
         known = representation_class(config, environment, task_seed)
         options = _learning_options(config, environment, task_seed)
         return EpisodicGFUCB(1, environment.horizon, known, **options)
