@@ -80,6 +80,15 @@ def test_the_page_of_an_example_states_the_committed_results(path):
         assert f"{line['seeds']} seeds" in page
 
 
+def test_the_tutorial_goes_from_a_file_to_an_agent_in_ten_lines():
+    page = (ROOT / "docs" / "tutorials" / "stores.md").read_text()
+    block = page.split("## Ten lines")[1].split("```python\n")[1].split("```")[0]
+    lines = [line for line in block.splitlines() if line]
+    assert len(lines) <= 10
+    assert not re.search("numpy|torch|pandas", block)
+    assert all(f".{call}(" in block for call in ("learn_table", "decide_table", "observe"))
+
+
 class TestStores:
     """From a CSV file to a running, restarted agent."""
 

@@ -76,6 +76,9 @@ def test_the_wheel_is_complete_and_works_alone(unpacked_sdist, tmp_path):
     sources = [p for p in PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     assert packed == {path.relative_to(PACKAGE.parent).as_posix() for path in sources}
     assert "Description-Content-Type: text/markdown" in readme and "# gfucb" in readme
+    # An index has no files that relative links could lead to.
+    assert not re.search(r"\]\((?!https?:)", readme)
+    assert "first agent (`docs/tutorials/first_agent.md`)" in readme
 
     site = tmp_path / "site"
     options = ("--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check")

@@ -43,6 +43,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "gfucb"},
     "navbar_align": "left",
