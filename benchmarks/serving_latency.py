@@ -132,30 +132,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--refits", nargs="*", default=["background", "inline"])
     parser.add_argument("--json", type=Path, default=None)
     parser.add_argument("--page", type=Path, default=None, help="document to write the table to")
     choices = parser.parse_args()
     runs = [Run(**row) for row in stored_rows(choices.json)]
     done = {(r.refit, r.rate, r.seed, r.calls) for r in runs}
-    num_stored = len(runs)
+    modes = [(refit, rate) for refit, rate in MODES if refit in choices.refits]
     with tempfile.TemporaryDirectory() as directory:
         for seed in choices.seeds:
-            for refit, rate in MODES:
+            for refit, rate in modes:
                 if (refit, rate, seed, 2 * choices.decisions) in done:
                     continue
                 runs.append(run(refit, rate, seed, choices.decisions, Path(directory)))
                 print(json.dumps(asdict(runs[-1])), flush=True)
-    result = summary(runs)
-    print(json.dumps(result, indent=2))
-    if choices.json is not None and len(runs) > num_stored:
-        from gfucb.runs.provenance import current_provenance
-        from gfucb.runs.text_files import write_json
-
-        runs_made = [asdict(r) for r in runs]
-        write_json(choices.json, result | {"runs": runs_made, "provenance": current_provenance()})
+                if choices.json is not None:
+                    store(choices.json, runs)
+    print(json.dumps(summary(runs), indent=2))
 
     if choices.page is not None:
         write_table(choices.page, "serving latency", cells(runs))
+
+
+def store(path: Path, runs: list[Run]) -> None:
+    """Write all runs so far."""
+    from gfucb.runs.provenance import current_provenance
+    from gfucb.runs.text_files import write_json
+
+    content = {"runs": [asdict(r) for r in runs], "provenance": current_provenance()}
+    write_json(path, summary(runs) | content)
 
 
 def cells(runs: list[Run]) -> list[list[str]]:
@@ -163,6 +168,8 @@ def cells(runs: list[Run]) -> list[list[str]]:
     rows = [["fits", "requests per second", "median", "99th percentile", "during fits", "runs"]]
     for refit, rate in MODES:
         own = [r for r in runs if (r.refit, r.rate) == (refit, rate)]
+        if not own:
+            continue
         during = [r.p99_during_fits for r in own if r.p99_during_fits is not None]
         numbers = [max(r.p50 for r in own), max(r.p99 for r in own)]
         shown = [f"{number:.1f} ms" for number in numbers]
@@ -185,12 +192,13 @@ def summary(runs: list[Run]) -> dict[str, Any]:
     inline = {r.seed: r.regret for r in runs if r.refit == "inline"}
     ratios = {}
     for rate in sorted({r.rate for r in background}):
-        own = [r for r in background if r.rate == rate]
-        ratios[str(rate)] = sum(r.regret for r in own) / sum(inline[r.seed] for r in own)
+        own = [r for r in background if r.rate == rate and r.seed in inline]
+        if own:
+            ratios[str(rate)] = sum(r.regret for r in own) / sum(inline[r.seed] for r in own)
     return {
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "p99_during_fits": max(r.p99_during_fits or 0.0 for r in background),
+        "p99_during_fits": max((r.p99_during_fits or 0.0 for r in background), default=None),
         "goal_ms": GOAL_MS,
         "regret_ratio_by_rate": ratios,
         "goal_regret": GOAL_REGRET,
