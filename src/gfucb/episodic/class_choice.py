@@ -15,7 +15,7 @@ from gfucb.episodic.observation_table import ObservationTable
 # Pairs are divided into so many parts to see whether inputs predict the classes of new pairs.
 FOLDS = 5
 # Gains count if they exceed so many standard errors.
-STANDARD_ERRORS = 2.0
+STANDARD_ERRORS = 2.5
 
 
 def explains_new_pairs(model: ClassModel) -> bool:

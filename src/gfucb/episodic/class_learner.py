@@ -101,7 +101,7 @@ class ClassLearner:
             return
         model = self.cells.model
         self._values = []
-        if model is None or model.layout.is_factored:
+        if model is None or not _may_have_classes(model):
             return
         self._refit_if_due(model)
         if self.uses_classes:
@@ -120,7 +120,8 @@ class ClassLearner:
         data = ClassData.of(model.tables, self.num_tasks)
         generator = random_stream(self.seed, "classes", self.num_class_fits)
         self.classes, fitted = fit_classes(data, self.classes, generator)
-        self._is_informative = explains_new_pairs(fitted)
+        # Once shown: data of a good policy say little about pairs that it does not choose.
+        self._is_informative = self._is_informative or explains_new_pairs(fitted)
         self._sizes = [len(table) for table in model.tables]
         self.num_class_fits += 1
 
@@ -272,6 +273,16 @@ class ClassLearner:
         self._score = choice[3]
         if choice[2]:
             self._values = self._backward(model, self._planned)
+
+
+def _may_have_classes(model: CellModel) -> bool:
+    """Whether inputs describe pairs, and not with as many columns as there are pairs.
+
+    Such columns, as those of one-hot vectors, may do no more than name the pairs.
+    """
+    num_columns = len(model.layout.shared)
+    most_pairs = max(len(table.keys) for table in model.tables)
+    return not model.layout.is_factored and num_columns < most_pairs
 
 
 def _states_recur(model: CellModel) -> bool:

@@ -16,10 +16,10 @@ BASELINES = {
 
 
 def final_regrets(rows: pd.DataFrame, part: str) -> pd.DataFrame:
-    """Regret after the last episode, [seed, agent]."""
-    own = rows[rows["part"] == part]
-    last = own[own["episode"] == own["episode"].max()]
-    return last.pivot(index="seed", columns="agent", values="cumulative_regret").dropna()
+    """Regret after the last episode, [seed, agent]; all parts have the same oracle."""
+    own = rows[(rows["part"] == part) | (rows["agent"] == ORACLE)]
+    last = own[own["episode"] == own["episode"].max()].drop_duplicates(["seed", "agent"])
+    return last.pivot(index="seed", columns="agent", values="cumulative_regret")
 
 
 def verdicts(rows: pd.DataFrame) -> list[Verdict]:
@@ -28,13 +28,16 @@ def verdicts(rows: pd.DataFrame) -> list[Verdict]:
     for part in rows["part"].unique():
         final = final_regrets(rows, part)
         for baseline, (largest, label) in BASELINES.items():
-            ratio = paired_ratio(final[SHARED], final[baseline])
+            if baseline not in final or SHARED not in final:
+                continue
+            paired = final[[SHARED, baseline]].dropna()
+            ratio = paired_ratio(paired[SHARED], paired[baseline])
             found.append(
                 Verdict(
                     f"{part}: regret is at most {largest:g} times the regret of {label}",
-                    f"{final[SHARED].mean():.1f} / {final[baseline].mean():.1f} = {ratio}",
+                    f"{paired[SHARED].mean():.1f} / {paired[baseline].mean():.1f} = {ratio}",
                     ratio.value <= largest,
-                    f"{len(final)} paired seeds",
+                    f"{len(paired)} paired seeds",
                 )
             )
     return found

@@ -30,7 +30,11 @@ def figure(rows: pd.DataFrame) -> Figure:
         panels = drawn.subplots(1, len(titles), sharey=True, squeeze=False)[0]
         for axes, (part, title) in zip(panels, titles.items(), strict=True):
             for agent, (label, colour) in CURVES.items():
-                own = rows[(rows["part"] == part) & (rows["agent"] == agent)]
+                own = rows[rows["agent"] == agent]
+                if agent == ORACLE:  # the same in all parts
+                    own = own.drop_duplicates(["seed", "episode"])
+                else:
+                    own = own[own["part"] == part]
                 table = own.pivot(index="episode", columns="seed", values="cumulative_regret")
                 draw_mean_and_band(axes, table, color=colour, label=label)
             axes.set(xlabel="episode", xlim=(0, None))
