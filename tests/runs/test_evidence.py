@@ -97,6 +97,16 @@ def test_runs_of_different_length_are_not_mixed(tmp_path):
         load_rows(tmp_path)
 
 
+def test_two_runs_of_an_agent_with_one_seed_are_not_mixed(tmp_path):
+    config = RunConfig(SMALL.environment, BanditAgentConfig(name="uniform"), 2, 7)
+    for comparison in ("first", "second"):
+        for _ in run(config, tmp_path / comparison / "uniform"):
+            pass
+    with pytest.raises(RunDirectoryError, match=r"first.* and .*second.* of uniform with seed 7"):
+        load_rows(tmp_path)
+    assert len(load_rows(tmp_path / "first")) == 2
+
+
 def test_one_seed_has_no_interval():
     assert np.isnan(half_width(np.array([1.0])))
 

@@ -39,6 +39,7 @@ def find_runs(directory: Path) -> list[Path]:
 def load_rows(directory: Path) -> pd.DataFrame:
     """The rows of all finished runs at or below `directory`, with columns agent and seed."""
     tables = []
+    found: dict[tuple[str, int], Path] = {}
     shared: dict[str, Any] | None = None
     for path in find_runs(directory):
         if read_provenance(path).get("finished"):
@@ -54,8 +55,14 @@ def load_rows(directory: Path) -> pd.DataFrame:
                     f"{path} is a run of another environment or length than those beside it, so "
                     "they cannot be compared; give each comparison a directory of its own"
                 )
+            agent, seed = config["agent"]["name"], config["seed"]
+            if (other := found.setdefault((agent, seed), path)) != path:
+                raise RunDirectoryError(
+                    f"{other} and {path} are both runs of {agent} with seed {seed}, so {directory} "
+                    "has more than one comparison; choose the directory of one"
+                )
             rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
-            tables.append(rows.assign(agent=config["agent"]["name"], seed=config["seed"]))
+            tables.append(rows.assign(agent=agent, seed=seed))
     if not tables:
         raise RunDirectoryError(
             f"no run in {directory} is finished; repeat the command that started them"
