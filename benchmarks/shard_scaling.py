@@ -10,9 +10,12 @@ decides (the joint choice) and gets a reward. A round or a fit ends when the las
 Efficiency of weak scaling is the time of one shard divided by that of S shards; of strong scaling,
 the same divided by S.
 
-Exchanges are counted. Small and large ones, and a fixed piece of work that all shards do at once
-and that shows how much they slow each other down, are timed by themselves: `shard_plan.py` predicts
-from these. It needs torch, numpy, scipy and safetensors only. The file is written after each case.
+The first fit and the first round of a case are not counted. Exchanges are counted. Small and large
+ones are timed by themselves, and so are two fixed pieces of work that all shards do at once and
+that show how much shards on one machine slow each other down: one of steps of a fit and of systems
+of linear equations, and one of products of small matrices, which need no memory outside of a core's
+cache. `shard_plan.py` predicts from these. It needs torch, numpy, scipy and safetensors only. The
+file is written after each case.
 """
 
 from __future__ import annotations
@@ -37,16 +40,16 @@ import torch
 from torch import Tensor
 
 from gfucb import GFUCB
-from gfucb.core.features import features_of
 from gfucb.core.linalg import ridge_cholesky
 from gfucb.core.shards import Shards
 from gfucb.distributed import ProcessShards, Shard, connected
+from gfucb.estimation.profile import trainable_copy
 from gfucb.estimation.variable_projection import VariableProjection
 from gfucb.models.network_classes import DefaultNetworkClass
 
 COLUMNS, ACTIONS, SAMPLES, TRUE_FEATURES = 16, 10, 20, 4
 WEAK_TASKS, STRONG_TASKS, BATCH = 1000, 4000, 1024
-GOAL, WORK_TASKS = 0.7, 200
+GOAL, WORK_TASKS, WORK_STEPS, PRODUCTS = 0.7, 100, 4, 300
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class Times:
     latencies: list[float] = field(default_factory=list)
     sums: list[float] = field(default_factory=list)
     work: list[float] = field(default_factory=list)
+    products: list[float] = field(default_factory=list)
     gradient_bytes: int = 0
     memory: int = 0
 
@@ -175,7 +179,7 @@ def _measured(case: Case, processes: ProcessShards) -> Times:
     later = slice(case.tasks, None)
     learner.learn(tasks[later], inputs[later], problem.rewards(inputs[later], tasks[later]))
     shards.taken()
-    for _ in range(case.fits):
+    for _ in range(case.fits + 1):
         times.fits.append(_seconds(processes, agent.refit))
         times.fit_exchanges.append(shards.taken())
     every = torch.arange(case.tasks)
@@ -184,7 +188,8 @@ def _measured(case: Case, processes: ProcessShards) -> Times:
         play = functools.partial(_play, shard, problem, candidates, every)
         times.rounds.append(_seconds(processes, play))
         times.round_exchanges.append(shards.taken())
-    del times.rounds[0], times.round_exchanges[0]  # the first round factorises all matrices
+    for values in (times.fits, times.fit_exchanges, times.rounds, times.round_exchanges):
+        del values[0]  # the first one loads libraries and asks for memory
     state = agent.state()
     weights = torch.cat([x.flatten() for n, x in state.items() if n.startswith("representation.")])
     times.gradient_bytes = weights.numel() * weights.element_size()
@@ -192,16 +197,32 @@ def _measured(case: Case, processes: ProcessShards) -> Times:
         for _ in range(20):
             found.append(_seconds(processes, functools.partial(processes.sum, values)))
     work = functools.partial(_work, agent, problem)
-    times.work = [_seconds(processes, work) for _ in range(5)]
+    times.work = [_seconds(processes, work) for _ in range(7)]
+    times.products = [_seconds(processes, _products) for _ in range(7)]
     times.memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return times
 
 
 def _work(agent: GFUCB, problem: Problem) -> None:
-    """A pass of the network, and systems of linear equations: what decisions consist of."""
-    center, _, statistics = agent.network_learner.fit_state(torch.zeros(1, COLUMNS))
-    features_of(center.representation, problem.inputs(4 * BATCH))
-    ridge_cholesky(statistics.taken(torch.arange(WORK_TASKS)).grams, 1.0)
+    """Steps of the network, and systems of the size of the samples: what an agent computes."""
+    center, _, _ = agent.network_learner.fit_state(torch.zeros(1, COLUMNS))
+    representation = trainable_copy(center)
+    weights = [p for p in representation.module.parameters() if p.requires_grad]
+    with torch.enable_grad():
+        for _ in range(WORK_STEPS):
+            features = representation(problem.inputs(BATCH))
+            torch.autograd.grad(features.square().mean(), weights, allow_unused=True)
+            own = features.detach().double()[: WORK_TASKS * SAMPLES // 2]
+            own = own.unflatten(0, (-1, SAMPLES))
+            factors = ridge_cholesky(own @ own.mT, 1.0)
+            torch.linalg.solve_triangular(factors, own, upper=False)
+
+
+def _products() -> None:
+    """Products of matrices that fit into the first caches of a core."""
+    x = torch.eye(96, dtype=torch.float64)
+    for _ in range(PRODUCTS):
+        x = x @ x
 
 
 def _play(shard: Shard, problem: Problem, candidates: Tensor, tasks: Tensor) -> None:
@@ -241,7 +262,7 @@ def run_case(case: Case) -> dict[str, Any]:
 def _together(shards: list[dict[str, Any]]) -> dict[str, Any]:
     """Medians over repetitions of the slowest shard's times, and the exchanges of the first."""
     row: dict[str, Any] = {}
-    for name in ("fits", "rounds", "latencies", "sums", "work"):
+    for name in ("fits", "rounds", "latencies", "sums", "work", "products"):
         slowest = [max(values) for values in zip(*(own[name] for own in shards), strict=True)]
         row[f"{name}_seconds"] = statistics.median(slowest)
     for name in ("fit_exchanges", "round_exchanges"):

@@ -19,7 +19,7 @@ from gfucb.models import (
     DefaultNetworkClass,
     HeadPenalty,
     HeadStatistics,
-    sample_statistics,
+    statistics_forms,
     table_features,
 )
 from gfucb.models.copy_on_write import CopyOnWriteRows
@@ -281,7 +281,7 @@ def test_agents_of_very_many_tasks_explain_as_others_do(monkeypatch):
         return agent.explain(agent.decide(offered(99)))
 
     plain = explained()
-    monkeypatch.setattr(sample_statistics, "LARGEST_GRAMS", 10)
+    monkeypatch.setattr(statistics_forms, "LARGEST_GRAMS", 10)
     many = explained()
     assert isinstance(many.influences[0][0], tuple) and many.influences[0][0]
     weights = [

@@ -7,8 +7,9 @@ from gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.shards import ONE_SHARD
 from gfucb.models import HeadPenalty, HeadStatistics
-from gfucb.models import sample_statistics as form
-from gfucb.models.sample_statistics import SampleStatistics, empty_statistics, statistics_of
+from gfucb.models import statistics_forms as form
+from gfucb.models.sample_statistics import SampleStatistics
+from gfucb.models.statistics_forms import empty_statistics, statistics_of
 
 TASKS, SIZE, RIDGE = 9, 4, 0.7
 PENALTY = HeadPenalty(RIDGE)

@@ -26,7 +26,7 @@ from gfucb.core.protocols import Representation, WeightStatistics
 from gfucb.core.validation.states import validate_state_like
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset, prior_function
-from gfucb.models.sample_statistics import empty_statistics
+from gfucb.models.statistics_forms import empty_statistics
 
 if TYPE_CHECKING:
     from gfucb.bandits.learner import Learner
@@ -89,7 +89,9 @@ def prior_fit(
         generator=learner.network_generator(),
         device=learner.device,
     )
-    statistics = empty_statistics(learner.num_tasks, center.heads.shape[1], learner.device)
+    statistics = empty_statistics(
+        learner.num_tasks, center.heads.shape[1], learner.device, learner.shards
+    )
     data = empty_data(learner.num_tasks, inputs, learner.device, learner.shards)
     return center, data, statistics
 

@@ -12,7 +12,7 @@ from gfucb.core.features import features_of
 from gfucb.core.protocols import LeastSquares, WeightStatistics, WeightStatisticsKind
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
-from gfucb.models.sample_statistics import statistics_of
+from gfucb.models.statistics_forms import statistics_of
 
 
 def fit_scaled(
@@ -51,7 +51,7 @@ def fit_scaled(
     else:
         features = features_of(fitted.representation, data.inputs)
         targets = fitted_data.targets - fitted.offset
-        statistics = statistics_of(features, data.tasks, targets, data.num_tasks)
+        statistics = statistics_of(features, data.tasks, targets, data.num_tasks, data.shards)
     if unit != 1:
         statistics = statistics.scaled(unit)
     heads = statistics.heads(penalty)
@@ -64,7 +64,7 @@ def heads_for(
     """The function on the same representation with heads for these data, and their statistics."""
     features = features_of(center.representation, data.inputs)
     targets = data.targets - center.offset
-    statistics = statistics_of(features, data.tasks, targets, data.num_tasks)
+    statistics = statistics_of(features, data.tasks, targets, data.num_tasks, data.shards)
     return center.with_heads(statistics.heads(penalty)), statistics
 
 

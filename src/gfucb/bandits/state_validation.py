@@ -15,7 +15,8 @@ from gfucb.core.validation.arrays import FLOATS, INTEGERS, LARGEST_INPUT
 from gfucb.core.validation.settings import LARGEST_COMPUTED, LARGEST_REWARD
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
-from gfucb.models.sample_statistics import SampleStatistics, statistics_of
+from gfucb.models.sample_statistics import SampleStatistics
+from gfucb.models.statistics_forms import statistics_of
 
 REPRESENTATION_PREFIX = "representation."
 # Saved statistics and heads may differ from those computed again by this share: devices round
@@ -121,7 +122,7 @@ def validate_restored_fit(
         ) from error
     targets = data.targets - center.offset
     if isinstance(statistics, SampleStatistics):
-        expected = statistics_of(features, data.tasks, targets, data.num_tasks)
+        expected = statistics_of(features, data.tasks, targets, data.num_tasks, data.shards)
         sizes = task_sums(features.square().sum(1), data.tasks, data.num_tasks)
         _require_close("statistics.features", statistics.squared_sizes() - sizes, sizes)
     else:

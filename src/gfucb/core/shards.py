@@ -65,19 +65,29 @@ def totals(shards: Shards, *numbers: float) -> tuple[float, ...]:
     return tuple(shards.sum(torch.tensor(numbers, dtype=torch.float64)).tolist())
 
 
+def of_each(shards: Shards, *numbers: float) -> Tensor:
+    """A few numbers of each shard, in one call: [shard, number]."""
+    own = torch.tensor([numbers], dtype=torch.float64)
+    if shards.count == 1:
+        return own
+    # A sum in which each shard has a row of its own: one exchange, where a gather takes two.
+    rows = own.new_zeros(shards.count, len(numbers))
+    rows[shards.index] = own
+    return shards.sum(rows)
+
+
 def largest(shards: Shards, *numbers: float) -> tuple[float, ...]:
     """The largest over shards of each of a few numbers, in one call."""
     if shards.count == 1:
         return numbers
-    rows = shards.gather(torch.tensor([numbers], dtype=torch.float64))
-    return tuple(rows.max(0).values.tolist())
+    return tuple(of_each(shards, *numbers).max(0).values.tolist())
 
 
 def first_largest(shards: Shards, number: float) -> tuple[float, int]:
     """The largest over shards of a number, and the first shard that has it."""
     if shards.count == 1:
         return number, 0
-    numbers = shards.gather(torch.tensor([number], dtype=torch.float64))
+    numbers = of_each(shards, number).squeeze(1)
     return float(numbers.max()), int(numbers.argmax())
 
 

@@ -13,7 +13,7 @@ from gfucb.models import (
     features_of,
 )
 from gfucb.models.representations import as_network
-from gfucb.models.sample_statistics import statistics_of
+from gfucb.models.statistics_forms import statistics_of
 
 
 def best_on(
@@ -24,7 +24,9 @@ def best_on(
 ) -> MultiheadFunction:
     """The function on `representation` whose heads minimise the penalised squared error."""
     features = features_of(representation, data.inputs)
-    statistics = statistics_of(features, data.tasks, data.targets - start.offset, data.num_tasks)
+    statistics = statistics_of(
+        features, data.tasks, data.targets - start.offset, data.num_tasks, data.shards
+    )
     found = replace(start, representation=representation, heads=statistics.heads(penalty))
     return found.with_statistics(statistics, data, features)
 

@@ -66,13 +66,14 @@ def choose_jointly(
     """
     with np.errstate(over="ignore", invalid="ignore"):  # `_magnitude` refuses the result
         widths = squared_radius * np.where(np.isneginf(means), 0.0, squared_widths)
-    magnitude, num_groups = _magnitude(means, widths, shards)
-    if num_groups == 1:
+    sizes = _Sizes.of(means, widths, shards)
+    if sizes.num_groups == 1:
         return _choose_alone(means, widths, shards)
-    tolerance = ROUNDING * magnitude  # smaller differences are rounding errors
-    scale = _best_scale(means, widths, shards)
+    tolerance = ROUNDING * sizes.magnitude  # smaller differences are rounding errors
+    scale = _best_scale(means, widths, sizes, shards)
     scores = means + _over(widths, 2 * scale)
-    incumbent, value = _improve(means, widths, _first_best(scores, tolerance), tolerance, shards)
+    first = _first_best(scores, tolerance)
+    incumbent, value = _improve(means, widths, first, tolerance, sizes.num_options, shards)
     best_scores = scores.max(1)
     bound = scale / 2 + totals(shards, float(best_scores.sum()))[0]
     to_beat = value + tolerance
@@ -95,25 +96,47 @@ def _choose_alone(means: Floats, widths: Floats, shards: Shards) -> JointChoice:
     return JointChoice(best, value, is_exact=True)
 
 
-def _magnitude(means: Floats, widths: Floats, shards: Shards) -> tuple[float, int]:
-    """An upper bound of the absolute value of every tuple, and the number of groups.
+@dataclass(frozen=True)
+class _Sizes:
+    """Sums over the groups of all shards.
 
-    An error if the bound is not finite.
+    Attributes:
+        magnitude: an upper bound of the absolute value of every tuple.
+        most: the largest sum of widths of a tuple.
+        least: the smallest.
+        num_groups: the number of groups.
+        num_options: the number of options of all groups.
     """
-    sizes = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means))
-    with np.errstate(over="ignore", invalid="ignore"):
-        # max propagates NaN and infinity; a negative width is visible only in the minimum.
-        is_negative = not widths.min(initial=0.0) >= 0
-        size, width, num_negative, num_groups = totals(
-            shards, sizes.max(1).sum(), widths.max(1).sum(), float(is_negative), len(means)
-        )
-        magnitude = float(size + np.sqrt(width))
-    if not np.isfinite(magnitude) or num_negative:
-        raise InvalidInputError(
-            "predicted values and squared widths must be finite, widths not negative, and their "
-            "sums representable; rewards or inputs are too large, or the fit has diverged"
-        )
-    return magnitude, int(num_groups)
+
+    magnitude: float
+    most: float
+    least: float
+    num_groups: int
+    num_options: int
+
+    @classmethod
+    def of(cls, means: Floats, widths: Floats, shards: Shards) -> _Sizes:
+        """The sums in one exchange; an error if they are not finite."""
+        sizes = np.abs(means, where=~np.isneginf(means), out=np.zeros_like(means))
+        with np.errstate(over="ignore", invalid="ignore"):
+            # max propagates NaN and infinity; a negative width is visible only in the minimum.
+            is_negative = not widths.min(initial=0.0) >= 0
+            size, most, least, num_negative, num_groups, num_options = totals(
+                shards,
+                sizes.max(1).sum(),
+                widths.max(1).sum(),
+                widths.min(1).sum(),
+                float(is_negative),
+                len(means),
+                means.size,
+            )
+            magnitude = float(size + np.sqrt(most))
+        if not np.isfinite(magnitude) or num_negative:
+            raise InvalidInputError(
+                "predicted values and squared widths must be finite, widths not negative, and "
+                "their sums representable; rewards or inputs are too large, or the fit has diverged"
+            )
+        return cls(magnitude, most, least, int(num_groups), int(num_options))
 
 
 def _first_best(scores: Floats, tolerance: float) -> Indices:
@@ -126,16 +149,15 @@ def _over(widths: Floats, scale: float) -> Floats:
     return widths / scale if scale > 0 else np.zeros_like(widths)
 
 
-def _best_scale(means: Floats, widths: Floats, shards: Shards) -> float:
+def _best_scale(means: Floats, widths: Floats, sizes: _Sizes, shards: Shards) -> float:
     """An s close to the minimiser of D(s). Every s gives a valid bound, so it need not be exact.
 
     D is convex in 1/s, and stationary where s^2 equals the sum of the widths of the options that
     attain D(s). That sum decreases in s, so the stationary point lies between the brackets.
     """
-    most, least = totals(shards, widths.max(1).sum(), widths.min(1).sum())
-    high = float(np.sqrt(most))
+    high = float(np.sqrt(sizes.most))
     # The smallest sum of widths can be zero; the scale must be positive.
-    low = max(float(np.sqrt(least)), 1e-6 * high)
+    low = max(float(np.sqrt(sizes.least)), 1e-6 * high)
     groups, scale = np.arange(len(means)), high
     for _ in range(MAX_SCALES):
         if high <= low * (1 + 1e-6):
@@ -150,7 +172,12 @@ def _best_scale(means: Floats, widths: Floats, shards: Shards) -> float:
 
 
 def _improve(
-    means: Floats, widths: Floats, options: Indices, tolerance: float, shards: Shards
+    means: Floats,
+    widths: Floats,
+    options: Indices,
+    tolerance: float,
+    most_changes: int,
+    shards: Shards,
 ) -> tuple[Indices, float]:
     """Apply the best change of one option while it helps; return the options and their value.
 
@@ -158,7 +185,7 @@ def _improve(
     the same: an incumbent that could be improved further only makes elimination weaker.
     """
     groups = np.arange(len(options))
-    for _ in range(int(totals(shards, means.size)[0])):
+    for _ in range(most_changes):
         mean, width = means[groups, options], widths[groups, options]
         all_means, all_widths = totals(shards, mean.sum(), width.sum())
         other_means = all_means - mean
@@ -167,7 +194,7 @@ def _improve(
         value = float(all_means + np.sqrt(all_widths))
         best, owner = first_largest(shards, float(values.max(initial=-np.inf)))
         if not best > value + tolerance:
-            break
+            return options, value
         if owner == shards.index:
             group, option = np.unravel_index(values.argmax(), values.shape)
             options = options.copy()

@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import Tensor
 
-from gfucb.core.shards import ONE_SHARD, Shards
+from gfucb.core.shards import ONE_SHARD, Shards, of_each
 
 
 class MultitaskDataset:
@@ -158,7 +158,7 @@ class MultitaskDataset:
         if self.shards.count == 1:
             return 0, 0
         most = int(counts.max()) if self.num_tasks else 0
-        sizes = self.shards.gather(torch.tensor([[size, most]]))
+        sizes = of_each(self.shards, size, most)
         return int(sizes[:, 0].sum()) - size, int(sizes[:, 1].max())
 
     def _reserve(self, size: int) -> None:

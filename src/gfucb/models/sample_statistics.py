@@ -12,7 +12,8 @@ than features has a Gram matrix.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,10 +32,19 @@ from gfucb.models.heads import HeadPenalty, HeadStatistics
 from gfucb.models.sample_ellipsoid import SampleEllipsoid
 from gfucb.models.sample_rows import SampleRows
 
-# Up to so many numbers, the Gram matrices of all tasks are stored.
-LARGEST_GRAMS = 2**25
-# Tasks are solved together up to this many numbers.
-LARGEST_PART = 2**22
+# Tasks are solved together up to this many numbers, which fit into the cache of one core. Shards of
+# one machine share its memory, and wait for it with larger parts.
+LARGEST_PART = 2**18
+# Factors of a call are kept for the next one up to this many numbers.
+LARGEST_KEPT = 2**22
+
+
+class _SolvedTasks(NamedTuple):
+    """The tasks [n] of a call, the ridge, and for parts of them: indices, W or L, is it L."""
+
+    tasks: Tensor
+    ridge: float
+    parts: list[tuple[Tensor, Tensor, bool]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +66,7 @@ class SampleStatistics(HeadStatistics):
     last: Tensor
     rows: SampleRows
     size: int
+    _solved_last: list[_SolvedTasks] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def none(cls, num_tasks: int, feature_dim: int, device: torch.device | str) -> SampleStatistics:
@@ -186,7 +197,8 @@ class SampleStatistics(HeadStatistics):
     def heads_solved_at(self, tasks: Tensor, penalty: HeadPenalty, heads: Tensor) -> Tensor:
         """The heads [task, feature], with those of the tasks [n] solved again."""
         heads = heads.clone()
-        for own in self._parts(tasks):
+        for rows in self._parts(tasks):
+            own = tasks[rows]
             if penalty.norm_bound is None:
                 heads[own] = self.solved(self.moments[own], own, penalty.ridge)
             else:
@@ -213,12 +225,9 @@ class SampleStatistics(HeadStatistics):
 
     def norms(self, vectors: Tensor, tasks: Tensor, ridge: float) -> Tensor:
         """v^T V_task v: [row, feature], [row] -> [row]; the tasks are distinct."""
-        position = torch.empty_like(self.heavy)
-        position[tasks] = torch.arange(len(tasks), device=tasks.device)
         found = ridge * vectors.square().sum(-1)
-        for own in self._parts(tasks):
-            rows = position[own]
-            features, _ = self._features(own)
+        for rows in self._parts(tasks):
+            features, _ = self._features(tasks[rows])
             found[rows] += (features @ vectors[rows].unsqueeze(-1)).square().sum((-2, -1))
         many = (self.heavy[tasks] >= 0).nonzero().squeeze(1)
         grams = self.matrices[self.heavy[tasks[many]]]
@@ -292,51 +301,56 @@ class SampleStatistics(HeadStatistics):
         ridge: float,
     ) -> Tensor:
         """The result of W [row, slot, feature] where a task has few samples, of L elsewhere."""
-        is_heavy = self.heavy[tasks] >= 0
-        few, many = (kind.nonzero().squeeze(1) for kind in (~is_heavy, is_heavy))
-        parts = []
-        if len(few) or not len(many):
-            features, _ = self._features(tasks[few])
-            factor = ridge_cholesky(features @ features.mT, ridge)
-            whitened = torch.linalg.solve_triangular(factor, features, upper=False)
-            parts.append(by_samples(whitened, vectors[few]))
-        if len(many):
-            factors = ridge_cholesky(self.matrices[self.heavy[tasks[many]]], ridge)
-            parts.append(by_factor(factors, vectors[many]))
-        order = torch.cat([few, many]).argsort()
-        return torch.cat(parts)[order]
+        parts, orders = [], []
+        for rows, matrices, is_heavy in self._factors_of(tasks, ridge):
+            parts.append((by_factor if is_heavy else by_samples)(matrices, vectors[rows]))
+            orders.append(rows)
+        if not parts:
+            return by_samples(vectors.new_zeros(0, 0, self.feature_dim), vectors)
+        return torch.cat(parts)[torch.cat(orders).argsort()]
+
+    def _factors_of(self, tasks: Tensor, ridge: float) -> Iterator[tuple[Tensor, Tensor, bool]]:
+        """Parts of the tasks [n]: indices, W or L, and whether it is L.
+
+        A decision asks for widths, predictions and heads of the same tasks, so those of the last
+        call are kept, unless they are large.
+        """
+        for last in self._solved_last:
+            if last.ridge == ridge and torch.equal(last.tasks, tasks):
+                yield from last.parts
+                return
+        parts, size = [], 0
+        for rows in self._parts(tasks):
+            own = tasks[rows]
+            is_heavy = bool(self.heavy[own[0]] >= 0)
+            if is_heavy:
+                matrices = ridge_cholesky(self.matrices[self.heavy[own]], ridge)
+            else:
+                features, _ = self._features(own)
+                factors = ridge_cholesky(features @ features.mT, ridge)
+                matrices = torch.linalg.solve_triangular(factors, features, upper=False)
+            size += matrices.numel()
+            if size <= LARGEST_KEPT:
+                parts.append((rows, matrices, is_heavy))
+            yield rows, matrices, is_heavy
+        if size <= LARGEST_KEPT:
+            self._solved_last[:] = [_SolvedTasks(tasks, ridge, parts)]
 
     def _parts(self, tasks: Tensor) -> Iterator[Tensor]:
-        """The tasks [n] in parts of similar numbers of samples, so that little is padded."""
-        sizes = self.counts[tasks].masked_fill(self.heavy[tasks] >= 0, self.feature_dim)
+        """Indices of the tasks [n], in parts of similar numbers of samples: little is padded.
+
+        A part has either tasks with Gram matrices or others.
+        """
+        is_heavy = self.heavy[tasks] >= 0
+        sizes = self.counts[tasks].masked_fill(is_heavy, self.feature_dim + 1)
         order = sizes.argsort(stable=True)
-        tasks, sizes = tasks[order], sizes[order]
-        first = 0
+        sizes = sizes[order]
+        num_few, first = len(tasks) - int(is_heavy.sum()), 0
         while first < len(tasks):
+            end = num_few if first < num_few else len(tasks)
             # The largest number of samples of a part is that of its last task: two tries suffice.
             count = max(1, LARGEST_PART // (self.feature_dim * max(1, int(sizes[first]))))
-            last = min(len(tasks), first + count) - 1
+            last = min(end, first + count) - 1
             count = max(1, LARGEST_PART // (self.feature_dim * max(1, int(sizes[last]))))
-            yield tasks[first : first + count]
-            first += count
-
-
-def statistics_of(
-    features: Tensor, tasks: Tensor, targets: Tensor, num_tasks: int
-) -> HeadStatistics:
-    """Statistics of samples [n, feature], [n], [n], in the form that takes less memory."""
-    size = features.shape[1]
-    is_large = num_tasks * size**2 > LARGEST_GRAMS
-    # Rows in single precision; Gram matrices and their factors in double precision.
-    if is_large and len(features) * size < 4 * num_tasks * size**2:
-        return SampleStatistics.of_samples(features, tasks, targets, num_tasks)
-    return HeadStatistics.of(features, tasks, targets, num_tasks)
-
-
-def empty_statistics(
-    num_tasks: int, feature_dim: int, device: torch.device | str
-) -> HeadStatistics:
-    """The statistics of no data."""
-    if num_tasks * feature_dim**2 > LARGEST_GRAMS:
-        return SampleStatistics.none(num_tasks, feature_dim, device)
-    return HeadStatistics.empty(num_tasks, feature_dim, device)
+            yield order[first : min(end, first + count)]
+            first = min(end, first + count)
