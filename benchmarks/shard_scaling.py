@@ -42,7 +42,7 @@ from torch import Tensor
 from gfucb import GFUCB
 from gfucb.core.linalg import ridge_cholesky
 from gfucb.core.shards import Shards
-from gfucb.distributed import ProcessShards, Shard, connected
+from gfucb.distributed import Shard, connected, meeting_place
 from gfucb.estimation.profile import trainable_copy
 from gfucb.estimation.variable_projection import VariableProjection
 from gfucb.models.network_classes import DefaultNetworkClass
@@ -63,6 +63,7 @@ class Case:
         batch_size: samples in a step of a fit, of all shards together.
         rounds: how many are timed.
         fits: how many are timed.
+        exchange: "memory" or "sockets".
     """
 
     kind: str
@@ -71,6 +72,7 @@ class Case:
     batch_size: int
     rounds: int
     fits: int
+    exchange: str = "memory"
 
 
 @dataclass
@@ -158,7 +160,7 @@ def run_shard(case: Case, address: str, index: int, path: str) -> None:
     Path(path).write_text(json.dumps(asdict(times)))
 
 
-def _measured(case: Case, processes: ProcessShards) -> Times:
+def _measured(case: Case, processes: Shards) -> Times:
     shards, times = CountedShards(processes), Times()
     problem = Problem(processes.index, case.tasks)
     agent = GFUCB(
@@ -231,7 +233,7 @@ def _play(shard: Shard, problem: Problem, candidates: Tensor, tasks: Tensor) -> 
     shard.observe(decision, problem.rewards(decision.inputs, tasks))
 
 
-def _seconds(shards: ProcessShards, call: Callable[[], object]) -> float:
+def _seconds(shards: Shards, call: Callable[[], object]) -> float:
     """From when all shards begin a call to when it has ended in this one."""
     shards.sum(torch.zeros(1))
     begin = time.perf_counter()
@@ -242,9 +244,9 @@ def _seconds(shards: ProcessShards, call: Callable[[], object]) -> float:
 def run_case(case: Case) -> dict[str, Any]:
     """Start the shards of a case and put their times together."""
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, meeting_place(case.shards) as place:
         files = [str(Path(directory) / f"{index}.json") for index in range(case.shards)]
-        address = f"file://{directory}/address"
+        address = f"file://{directory}/address" if case.exchange == "sockets" else place
         workers = [
             context.Process(target=run_shard, args=(case, address, index, path), daemon=True)
             for index, path in enumerate(files)
@@ -306,9 +308,11 @@ def provenance(commit: str | None) -> dict[str, Any]:
         }
 
 
-def cases(kinds: list[str], counts: list[int], weak: int, strong: int, fits: int) -> list[Case]:
+def cases(
+    kinds: list[str], counts: list[int], weak: int, strong: int, fits: int, exchange: str = "memory"
+) -> list[Case]:
     """The cases in the order in which they run."""
-    sizes = {"rounds": 7, "fits": fits}
+    sizes: dict[str, Any] = {"rounds": 7, "fits": fits, "exchange": exchange}
     found = []
     for kind in kinds:
         for count in counts:
@@ -330,11 +334,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=WEAK_TASKS, help="of each shard, weak scaling")
     parser.add_argument("--all-tasks", type=int, default=STRONG_TASKS, help="strong scaling")
     parser.add_argument("--fits", type=int, default=2)
+    parser.add_argument("--exchange", choices=("memory", "sockets"), default="memory")
     parser.add_argument("--commit", help="of the code, where there is no checkout")
     words = parser.parse_args()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the shards use CPUs, and wait for no GPU
     rows: list[dict[str, Any]] = []
-    for case in cases(words.kinds, words.shards, words.tasks, words.all_tasks, words.fits):
+    for case in cases(
+        words.kinds, words.shards, words.tasks, words.all_tasks, words.fits, words.exchange
+    ):
         begin, load = time.perf_counter(), os.getloadavg()[0]
         rows.append(run_case(case) | {"load_before": load})
         result = {

@@ -13,6 +13,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.shards import Shards
+from gfucb.distributed.memory_shards import SCHEME, MemoryShards
 
 # An exchange that takes longer than this has lost a shard.
 TIMEOUT_SECONDS = 300.0
@@ -56,12 +58,13 @@ def connected(
     index: int | None = None,
     count: int | None = None,
     timeout: float = TIMEOUT_SECONDS,
-) -> Iterator[ProcessShards]:
+) -> Iterator[Shards]:
     """The shards of this process and of all others that give the same address.
 
     Args:
-        address: where the processes meet, such as "tcp://host:29500" or "file:///shared/name". By
-            default that of the environment, which `torchrun` sets.
+        address: where the processes meet, such as "tcp://host:29500" or "file:///shared/name", or
+            a `meeting_place` of one machine. By default that of the environment, which `torchrun`
+            sets.
         index: of this process; by default that of the environment.
         count: the number of processes; by default that of the environment.
         timeout: an exchange that takes more seconds has failed.
@@ -70,6 +73,10 @@ def connected(
     count = _from_environment("WORLD_SIZE", count)
     if not 0 <= index < count:
         raise InvalidInputError(f"index must be from 0 to count - 1 = {count - 1}, got {index}")
+    if address is not None and address.startswith(SCHEME):
+        path = address.removeprefix(SCHEME)
+        yield MemoryShards(path, index=index, count=count, timeout=timeout)
+        return
     dist.init_process_group(
         BACKENDS if torch.cuda.is_available() else "gloo",
         init_method=address or "env://",

@@ -40,7 +40,8 @@ class Shard:
             tasks: numbers in this shard, [row].
             available: [row, action] of booleans.
         """
-        action_sets = ActionSets(candidates, tasks, available)
+        device = self.agent.device
+        action_sets = ActionSets(*(x.to(device) for x in (candidates, tasks, available)))
         self._require_network(action_sets.candidates.flatten(0, 1))
         return self.agent.decide_sets(action_sets)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -21,6 +21,7 @@ from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
 from gfucb.core.validation.settings import validate_count
+from gfucb.distributed.memory_shards import meeting_place
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import TIMEOUT_SECONDS
 from gfucb.distributed.worker import WorkerSettings, run_worker
@@ -73,7 +74,7 @@ class ShardedAgent(ClosedAtExit):
         self.calls = 0
         self._workers: list[tuple[BaseProcess, Connection]] = []
         self._held: Connection | None = None
-        self._meeting: tempfile.TemporaryDirectory[str] | None = None
+        self._meeting = ExitStack()
         self._start()
 
     def decide(
@@ -123,14 +124,13 @@ class ShardedAgent(ClosedAtExit):
             if process.is_alive():
                 process.kill()
                 process.join()
-        if self._meeting is not None:
-            self._meeting.cleanup()
-        self._workers, self._held, self._meeting = [], None, None
+        self._meeting.close()
+        self._workers, self._held = [], None
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         watched, self._held = context.Pipe(duplex=False)
-        self._meeting = tempfile.TemporaryDirectory(prefix="gfucb-shards-")
+        address = self._meeting.enter_context(meeting_place(self.num_shards))
         for index in range(self.num_shards):
             ours, theirs = context.Pipe()
             settings = WorkerSettings(
@@ -138,7 +138,7 @@ class ShardedAgent(ClosedAtExit):
                 self.num_tasks,
                 index,
                 self.num_shards,
-                f"file://{self._meeting.name}/address",
+                address,
                 self.directory,
                 self.timeout,
             )
