@@ -37,12 +37,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from benchmarks.counted_shards import CountedShards
 from torch import Tensor
 
 from gfucb import GFUCB
 from gfucb.core.linalg import ridge_cholesky
 from gfucb.core.shards import Shards
-from gfucb.distributed import Shard, connected, meeting_place
+from gfucb.distributed import Shard, connected, meeting_address
 from gfucb.estimation.profile import trainable_copy
 from gfucb.estimation.variable_projection import VariableProjection
 from gfucb.models.network_classes import DefaultNetworkClass
@@ -73,48 +74,6 @@ class Case:
     rounds: int
     fits: int
     exchange: str = "memory"
-
-
-@dataclass
-class CountedShards:
-    """Shards that count their exchanges, and the bytes that this shard sends."""
-
-    inner: Shards
-    exchanges: int = 0
-    sent: int = 0
-    seconds: float = 0.0
-
-    @property
-    def index(self) -> int:
-        """Of the shard."""
-        return self.inner.index
-
-    @property
-    def count(self) -> int:
-        """Of all shards."""
-        return self.inner.count
-
-    def sum(self, values: Tensor) -> Tensor:
-        """The sum, counted."""
-        return self._counted(self.inner.sum, values)
-
-    def gather(self, rows: Tensor) -> Tensor:
-        """All rows, counted."""
-        return self._counted(self.inner.gather, rows)
-
-    def _counted(self, exchange: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-        begin = time.perf_counter()
-        found = exchange(values)
-        self.seconds += time.perf_counter() - begin
-        self.exchanges += 1
-        self.sent += values.numel() * values.element_size()
-        return found
-
-    def taken(self) -> dict[str, float]:
-        """What was counted since the last call."""
-        found = {"exchanges": self.exchanges, "bytes": self.sent, "seconds": self.seconds}
-        self.exchanges, self.sent, self.seconds = 0, 0, 0.0
-        return found
 
 
 @dataclass
@@ -190,8 +149,8 @@ def _measured(case: Case, processes: Shards) -> Times:
         play = functools.partial(_play, shard, problem, candidates, every)
         times.rounds.append(_seconds(processes, play))
         times.round_exchanges.append(shards.taken())
-    for values in (times.fits, times.fit_exchanges, times.rounds, times.round_exchanges):
-        del values[0]  # the first one loads libraries and asks for memory
+    del times.fits[0], times.fit_exchanges[0]  # the first ones load libraries and ask for memory
+    del times.rounds[0], times.round_exchanges[0]
     state = agent.state()
     weights = torch.cat([x.flatten() for n, x in state.items() if n.startswith("representation.")])
     times.gradient_bytes = weights.numel() * weights.element_size()
@@ -244,9 +203,9 @@ def _seconds(shards: Shards, call: Callable[[], object]) -> float:
 def run_case(case: Case) -> dict[str, Any]:
     """Start the shards of a case and put their times together."""
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as directory, meeting_place(case.shards) as place:
+    with tempfile.TemporaryDirectory() as directory, meeting_address(case.shards) as memory:
         files = [str(Path(directory) / f"{index}.json") for index in range(case.shards)]
-        address = f"file://{directory}/address" if case.exchange == "sockets" else place
+        address = f"file://{directory}/address" if case.exchange == "sockets" else memory
         workers = [
             context.Process(target=run_shard, args=(case, address, index, path), daemon=True)
             for index, path in enumerate(files)

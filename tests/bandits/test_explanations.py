@@ -13,7 +13,7 @@ from gfucb.bandits.influences import SampleInfluences
 from gfucb.core.features import features_of
 from gfucb.core.random import random_stream
 from gfucb.estimation.evidence import two_level_posterior
-from gfucb.estimation.table_search import TableSamples
+from gfucb.estimation.table_samples import TableSamples
 from gfucb.exploration import Linearised
 from gfucb.models import (
     DefaultNetworkClass,

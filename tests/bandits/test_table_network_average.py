@@ -225,7 +225,7 @@ def test_after_a_failed_call_the_agent_decides_as_before(early, monkeypatch):
 def test_a_network_that_is_given_up_is_dropped_and_does_not_return(early, monkeypatch, tmp_path):
     monkeypatch.setattr(average, "LAST_SAMPLES", 14)
     after = ErrorComparison.after
-    patched = lambda self, table, network, count: after(self, table, 9 * table, count)  # noqa: E731
+    patched = lambda self, table, network, *rest: after(self, table, 9 * table, *rest)  # noqa: E731
     monkeypatch.setattr(ErrorComparison, "after", patched)
     agent, again = gfucb.GFUCB(TASKS), gfucb.GFUCB(TASKS)
     play(agent, range(10))

@@ -60,7 +60,7 @@ def play_shard(shards, agent=None, rounds=ROUNDS):
         available = torch.ones(len(own), ACTIONS, dtype=torch.bool)
         sets = ActionSets(candidates[own], own // shards.count, available)
         decision = shard.decide(sets.candidates, sets.tasks, sets.available)
-        shard.observe(decision, rewards[own, decision.actions])
+        shard.observe(decision, rewards[own, decision.actions.cpu()])
         for row, task in enumerate(own.tolist()):
             values = decision.optimistic_values
             made[index, task] = int(decision.actions[row]), float(values[row])

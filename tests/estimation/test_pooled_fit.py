@@ -16,7 +16,7 @@ from gfucb.estimation.pooled_fit import (
     fit_pooled,
 )
 from gfucb.estimation.table_fit import fit_table
-from gfucb.estimation.table_search import TableSamples
+from gfucb.estimation.table_samples import TableSamples
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 from gfucb.models.table_layout import TableLayout
 

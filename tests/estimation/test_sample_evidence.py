@@ -5,9 +5,10 @@ import torch
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
-from gfucb.estimation import table_search
+from gfucb.estimation import table_samples
 from gfucb.estimation.evidence import log_evidence
-from gfucb.estimation.table_search import TableSamples, search_scales
+from gfucb.estimation.table_samples import TableSamples
+from gfucb.estimation.table_search import search_scales
 from gfucb.models.table_features import TableColumns, TableScales
 from gfucb.models.table_layout import TableLayout
 
@@ -57,7 +58,7 @@ def test_both_forms_agree(num_actions, num_tasks, has_pooled):
 def test_the_search_finds_the_same_scales_with_either(monkeypatch):
     data = samples(ACTIONS, TASKS)
     found = search_scales(data, TableScales())
-    monkeypatch.setattr(table_search, "SAMPLE_COST", 0)
+    monkeypatch.setattr(table_samples, "SAMPLE_COST", 0)
     assert not data.has_few_samples
     assert search_scales(data, TableScales()) == found != TableScales()
 

@@ -7,7 +7,7 @@ import torch
 
 from gfucb.core.features import features_of
 from gfucb.core.random import random_stream
-from gfucb.estimation import table_search
+from gfucb.estimation import table_samples, table_search
 from gfucb.estimation.evidence import TaskMoments, log_evidence
 from gfucb.estimation.pooled_fit import MOST_FREQUENCIES
 from gfucb.estimation.table_fit import EXPLORED_SAMPLES, EXPLORED_SHARE, fit_table, prior_posterior
@@ -202,8 +202,8 @@ class TestRandomness:
     REWARDS = INPUTS @ WEIGHTS[0] + 0.3 * NOISE
 
     def test_is_that_of_the_generator_alone(self, monkeypatch):
-        monkeypatch.setattr(table_search, "MOST_SEARCH_SAMPLES", 20)
-        monkeypatch.setattr(table_search, "SAMPLE_COST", 0)
+        monkeypatch.setattr(table_samples, "MOST_SEARCH_SAMPLES", 20)
+        monkeypatch.setattr(table_samples, "SAMPLE_COST", 0)
         before = torch.get_rng_state()
         one, same = (fit(INPUTS, FIVE_TASKS, self.REWARDS) for _ in range(2))
         assert torch.equal(torch.get_rng_state(), before)
@@ -218,8 +218,8 @@ class TestRandomness:
         torch.testing.assert_close(one.posterior.heads, other.posterior.heads)
 
     def test_a_search_on_some_tasks_still_solves_the_heads_of_all(self, monkeypatch):
-        monkeypatch.setattr(table_search, "SEARCH_COST", 1.0)
-        monkeypatch.setattr(table_search, "FEWEST_SEARCH_TASKS", 2)
+        monkeypatch.setattr(table_samples, "SEARCH_COST", 1.0)
+        monkeypatch.setattr(table_samples, "FEWEST_SEARCH_TASKS", 2)
         found = fit(INPUTS, FIVE_TASKS, self.REWARDS)
         truth = TEST_INPUTS @ WEIGHTS[0]
         for task in range(TASKS):

@@ -13,6 +13,7 @@ from gfucb.models.table_features import (
     FEWEST_FREQUENCIES,
     LARGEST_COVARIANCES,
     LARGEST_STANDARDISED,
+    MANY_TASKS,
     MOST_COLUMNS,
     MOST_FEATURES,
     MOST_FREQUENCIES,
@@ -211,7 +212,9 @@ class TestSizes:
             counts.append(len(columns_of(inputs.double(), layout).frequencies))
         assert counts[0] == MOST_FREQUENCIES and counts[-1] == FEWEST_FREQUENCIES
         assert counts == sorted(counts, reverse=True) and len(set(counts)) > 2
-        assert len(columns_of(TABLE, num_tasks=10**6).frequencies) == FEWEST_FREQUENCIES
+        for num_tasks in (MANY_TASKS, 10**6):  # very many tasks have the sizes of many
+            frequencies = columns_of(TABLE, num_tasks=num_tasks).frequencies
+            assert FEWEST_FREQUENCIES < len(frequencies) == 20 < MOST_FREQUENCIES
 
     @pytest.mark.parametrize("num_tasks", [1, 5])
     def test_wide_contexts_of_actions_are_projected_to_what_their_weights_allow(self, num_tasks):
@@ -229,8 +232,9 @@ class TestSizes:
 
     def test_the_largest_size_bounds_the_covariances_of_all_tasks(self):
         assert largest_size(1) == MOST_FEATURES
-        for num_tasks in (60, 1000, 10**5):
+        for num_tasks in (60, 300, MANY_TASKS):
             assert num_tasks * largest_size(num_tasks) ** 2 <= LARGEST_COVARIANCES
+        assert largest_size(10**5) == largest_size(MANY_TASKS)
 
     def test_with_very_many_linear_features_only_constants_explore(self):
         layout = TableLayout(30 + 40, 30, 40)

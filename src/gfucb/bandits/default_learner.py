@@ -15,6 +15,7 @@ from gfucb.bandits.table_learner import TableLearner
 from gfucb.bandits.table_network_average import TableNetworkAverage
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import ChosenFeatures
+from gfucb.core.shards import Shards
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
@@ -122,6 +123,11 @@ class DefaultLearner:
         """Add tasks without data."""
         for learner in self._all:
             learner.add_tasks(count)
+
+    def divide(self, shards: Shards) -> None:
+        """Become the learner of one shard's tasks; all shards call this together."""
+        for learner in self._all:
+            learner.divide(shards)
 
     def refit(self) -> None:
         """Fit all data again; without data nothing changes."""

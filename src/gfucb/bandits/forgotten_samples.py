@@ -10,6 +10,7 @@ from torch import Tensor
 from gfucb.core.features import features_of
 from gfucb.models import HeadPenalty, HeadStatistics, MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import PosteriorFit
+from gfucb.models.task_covariances import with_samples_only
 
 
 def heads_of_kept(
@@ -41,12 +42,18 @@ def posterior_of_kept(
     own = replace(posterior, moments=posterior.moments[changed]).given(
         features, position, rewards[rows] - fit.offset
     )
+    size, end = posterior.feature_dim, posterior.uncertain_dim
+    scaled, linear = features[:, :size], features[:, size:end]
     without = features_of(fit.features, dropped_inputs)[:, posterior.feature_dim :]
     after = replace(
         posterior,
-        covariances=posterior.covariances.replaced(changed, own.covariances.whole),
+        covariances=with_samples_only(
+            posterior.covariances, own.covariances, changed, scaled, position
+        ),
         moments=posterior.moments.index_copy(0, changed, own.moments),
-        exploration=posterior.exploration.replaced(changed, own.exploration.whole),
+        exploration=with_samples_only(
+            posterior.exploration, own.exploration, changed, linear, position
+        ),
         tries=posterior.tries - (without != 0).sum(0),
         known_heads=posterior.heads.index_copy(0, changed, own.heads),
     )

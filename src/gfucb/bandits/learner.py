@@ -92,8 +92,7 @@ class Learner(LearnerBase):
 
     def add_tasks(self, count: int) -> None:
         """Add tasks without data. Their heads are zero: their values are the offset."""
-        self.num_tasks += count
-        self._memory = self._memory and self._memory.with_tasks(count)
+        self._count_tasks(count)
         if self._data is None or self._center is None or self._statistics is None:
             return
         data, statistics = self._data.with_tasks(count), self._statistics.with_tasks(count)

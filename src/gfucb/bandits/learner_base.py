@@ -13,7 +13,7 @@ from gfucb.bandits.forgetting import KeepingRules
 from gfucb.bandits.learner_inputs import usable_device
 from gfucb.bandits.sample_memory import SampleMemory
 from gfucb.core.logs import log
-from gfucb.core.shards import ONE_SHARD, Shards
+from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.estimation.reward_scaling import RewardScaling
 from gfucb.models import MultitaskDataset
 
@@ -28,6 +28,7 @@ class LearnerBase(ABC):
             `is_fit_due`, for example by a worker on a `snapshot`. With False, the default, `learn`
             refits itself when a fit is due.
         shards: of which this process holds one, with the data of its tasks.
+        all_tasks: the number of tasks of all shards.
         defers_first_fit: whether this holds for the first rewards too. Models in closed form are
             otherwise fitted to them at once, because their prior knows little.
         keeping: which samples are kept.
@@ -42,7 +43,7 @@ class LearnerBase(ABC):
         device: torch.device | str,
         keeping: KeepingRules,
     ) -> None:
-        self.num_tasks = num_tasks
+        self.num_tasks = self.all_tasks = num_tasks
         self.scaling = scaling
         self.refit_growth = refit_growth
         self.seed = seed
@@ -57,9 +58,20 @@ class LearnerBase(ABC):
         self.keeping = keeping
         self._memory = SampleMemory.empty(keeping, num_tasks, seed)
 
+    def divide(self, shards: Shards) -> None:
+        """Become the learner of one shard's tasks; all shards call this together."""
+        self.shards = shards
+        self.all_tasks = int(totals(shards, self.num_tasks)[0])
+
+    def _count_tasks(self, count: int) -> None:
+        """Count more tasks, and remember that they have no samples."""
+        self.num_tasks += count
+        self.all_tasks += count
+        self._memory = self._memory and self._memory.with_tasks(count)
+
     @property
     def num_samples(self) -> int:
-        """How many rewards the learner has seen."""
+        """How many rewards the learner has seen, those of all shards."""
         if self._memory is not None:
             return self._memory.num_seen
         return 0 if self._data is None else self._data.total

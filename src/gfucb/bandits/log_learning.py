@@ -12,6 +12,7 @@ from torch import Tensor
 from gfucb.bandits.learner import Learner
 from gfucb.core.logs import log
 from gfucb.core.random import random_stream
+from gfucb.core.shards import OneShard
 
 if TYPE_CHECKING:
     from gfucb.bandits.default_learner import DefaultLearner
@@ -31,12 +32,13 @@ def learn_log(
     One fit of a network has the steps that suffice after a small growth of the data, so one call
     with a long log would end with a worse fit than the same samples in many calls. Such a log is
     learned in parts of growing size, each with a fit of its own. Models in closed form need one
-    fit. If a part is refused, the learner does not change.
+    fit. Shards learn in one part. If a part is refused, the learner does not change.
     """
     order = torch.arange(len(tasks))
     sizes = [len(tasks)]
     network = learner if isinstance(learner, Learner) else learner.for_inputs(inputs)
-    if isinstance(network, Learner) and _is_log(network, tasks):
+    is_alone = isinstance(network.shards, OneShard) if isinstance(network, Learner) else True
+    if isinstance(network, Learner) and is_alone and _is_log(network, tasks):
         sizes = list(_part_sizes(network.num_samples, len(tasks), network.refit_growth))
         if len(sizes) > 1 and not network.keeping.forgets:  # otherwise the order matters
             generator = random_stream(network.seed, "log", network.num_samples)

@@ -20,6 +20,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import features_of
 from gfucb.core.protocols import Representation
 from gfucb.core.records import ChosenFeatures
+from gfucb.core.shards import in_any, mean_of_all, totals
 from gfucb.core.validation.states import validate_state_names
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.estimation.reward_scaling import RewardScaling
@@ -90,8 +91,7 @@ class PosteriorLearner(LearnerBase):
 
     def add_tasks(self, count: int) -> None:
         """Add tasks without data. Their heads start from the prior that all tasks have learned."""
-        self.num_tasks += count
-        self._memory = self._memory and self._memory.with_tasks(count)
+        self._count_tasks(count)
         if self._data is not None and self._fit is not None:
             self._data = self._data.with_tasks(count)
             posterior = self._fit.posterior.with_tasks(count)
@@ -109,7 +109,7 @@ class PosteriorLearner(LearnerBase):
 
     def _warn(self, data: MultitaskDataset, num_new: int) -> None:
         """Warn once if the last rewards contradict a stated range, or if some are clipped."""
-        if self._has_warned:
+        if self._has_warned or num_new == 0:
             return
         is_fitted = self._size_of(data) == self._samples_at_fit  # otherwise the scale is older
         is_clipped = is_fitted and bool(self.scale.is_outside(data.targets).any())
@@ -126,7 +126,7 @@ class PosteriorLearner(LearnerBase):
         """
         if self._fit is None or self._data is None:
             fit = self.prior_fit(inputs, candidates)
-            data = empty_data(self.num_tasks, inputs, self.device)
+            data = empty_data(self.num_tasks, inputs, self.device, self.shards)
             return self._center(fit), data, fit.posterior
         require_alike(inputs, self._data)
         return self._center(self._fit), self._data, self._fit.posterior
@@ -142,27 +142,29 @@ class PosteriorLearner(LearnerBase):
 
         `computed` are features of the inputs, used if the current features computed them.
         """
-        if len(tasks) == 0:
+        if totals(self.shards, len(tasks))[0] == 0:
             return
         tasks, inputs, rewards = (x.to(self.device) for x in (tasks, inputs, rewards))
         data = self._data
         if data is None:
-            data = empty_data(self.num_tasks, inputs, self.device)
+            data = empty_data(self.num_tasks, inputs, self.device, self.shards)
         require_alike(inputs, data)
         size_before = len(data)
         errors = self._errors(tasks, inputs, rewards, computed)
         data.append(tasks, inputs, rewards)
         try:
-            is_due = self._has_grown(data) or self.scale.is_outdated_by(rewards)
+            is_outdated = in_any(self.shards, self.scale.is_outdated_by(rewards))
+            is_due = self._has_grown(data) or is_outdated
             if self._fits_now(is_due):
                 self._refit(data, computed)
             else:
                 fit, scale = self._fit, self.scale
                 if fit is None:
-                    scale = self.scaling.estimated(rewards)
+                    scale = self.scaling.estimated(rewards, self.shards)
                     fit = self._first_fit(inputs, scale.clip(rewards), computed)
                 features = self._features(fit, inputs, computed)
-                posterior = fit.posterior.after(features, tasks, scale.clip(rewards) - fit.offset)
+                targets = scale.clip(rewards) - fit.offset
+                posterior = fit.posterior.after(features, tasks, targets, self.shards)
                 self._fit, self.scale = replace(fit, posterior=posterior), scale
         except BaseException:
             data.truncate(size_before)
@@ -184,7 +186,7 @@ class PosteriorLearner(LearnerBase):
         known = None if computed is None else computed.representation
         fit = self.prior_of(inputs, known)
         is_known = self.scaling.stated_range is not None
-        return fit if is_known else replace(fit, offset=float(rewards.mean()))
+        return fit if is_known else replace(fit, offset=float(mean_of_all(self.shards, rewards)))
 
     def prior_of(self, inputs: Tensor, known: Representation | None) -> PosteriorFit:
         """The fit before any data for inputs [n, *input], if possible on `known` features."""
@@ -219,7 +221,7 @@ class PosteriorLearner(LearnerBase):
 
     def _refit(self, data: MultitaskDataset, computed: ChosenFeatures | None) -> None:
         rewards = data.targets
-        scale = self.scaling.estimated(rewards)
+        scale = self.scaling.estimated(rewards, self.shards)
         self._fit = self.fit_all(data, scale.clip(rewards), self._fit, computed)
         self.scale = scale
         self._end_fit(data)
@@ -273,7 +275,7 @@ class PosteriorLearner(LearnerBase):
         memory = memory and memory.restored(state)
         num_fits, samples_at_fit = validate_counters(state, num_samples, memory)
         scaled = None if memory is not None and memory.num_dropped else state["data.targets"]
-        scale = self.scaling.restored(state, scaled)
+        scale = self.scaling.restored(state, scaled, self.shards)
         inputs = state["data.inputs"].to(self.device, copy=True)
         offset, posterior = restored_posterior(state, self.num_tasks, self.device)
         fit = self.restored_fit(state, inputs, offset, posterior)
@@ -285,7 +287,7 @@ class PosteriorLearner(LearnerBase):
                 f"the posterior of the state has {posterior.heads.shape[1]} features, "
                 f"its inputs have {dimension}"
             )
-        data = empty_data(self.num_tasks, inputs, self.device)
+        data = empty_data(self.num_tasks, inputs, self.device, self.shards)
         tasks, targets = (state[f"data.{name}"].to(self.device) for name in ("tasks", "targets"))
         data.append(tasks, inputs, targets)
         self._data, self._fit, self.scale, self._memory = data, fit, scale, memory

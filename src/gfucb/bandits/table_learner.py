@@ -57,9 +57,9 @@ class TableLearner(PosteriorLearner):
 
     def prior_fit(self, inputs: Tensor, candidates: Tensor | None) -> PosteriorFit:
         """Columns are standardised by the inputs."""
-        layout = TableLayout(inputs[0].numel())
+        layout = TableLayout(inputs.shape[1:].numel())
         if candidates is not None:
-            layout = TableLayout.of_candidates(candidates.flatten(2))
+            layout = TableLayout.of_candidates(candidates.flatten(2), self.shards)
         flat = inputs.flatten(1).to(torch.float64)
         columns = self._columns(self._affordable(layout), flat)
         posterior = prior_posterior(
@@ -69,8 +69,9 @@ class TableLearner(PosteriorLearner):
 
     def prior_of(self, inputs: Tensor, known: Representation | None) -> PosteriorFit:
         """The prior on the columns that the first decision has found."""
-        flat, is_single = inputs.flatten(1).to(torch.float64), self.num_tasks == 1
-        columns = self._columns(self._affordable(TableLayout.of_samples(flat)), flat)
+        flat, is_single = inputs.flatten(1).to(torch.float64), self.all_tasks == 1
+        layout = TableLayout.of_samples(flat, self.shards)
+        columns = self._columns(self._affordable(layout), flat)
         if isinstance(known, TableFeatures):
             columns = known.columns
         posterior = prior_posterior(
@@ -101,6 +102,7 @@ class TableLearner(PosteriorLearner):
             reward_range=self.reward_range,
             generator=random_stream(self.seed, "table-fit", self.num_fits),
             pooled_frequencies=self._pooled_frequencies(start.columns),
+            shards=self.shards,
         )
 
     def _pooled_frequencies(self, columns: TableColumns) -> Tensor:
@@ -111,10 +113,10 @@ class TableLearner(PosteriorLearner):
     def _next_start(self, before: TableFeatures, inputs: Tensor) -> TableFeatures:
         """The features of the fit before, standardised by all inputs [sample, column]."""
         columns, scales = before.columns, before.scales
-        layout = columns.layout.corrected_by(inputs)
-        is_same, has_new_tasks = layout == columns.layout, columns.num_tasks != self.num_tasks
+        layout = columns.layout.corrected_by(inputs, self.shards)
+        is_same, has_new_tasks = layout == columns.layout, columns.num_tasks != self.all_tasks
         if is_same and not has_new_tasks:
-            return replace(before, columns=columns.standardised_by(inputs))
+            return replace(before, columns=columns.standardised_by(inputs, self.shards))
         columns = self._columns(self._affordable(layout), inputs)
         if has_new_tasks and scales.mean_ratio == 0:  # of a single task
             scales = replace(scales, mean_ratio=TableScales().mean_ratio)
@@ -123,18 +125,18 @@ class TableLearner(PosteriorLearner):
     def _first_columns(self, inputs: Tensor, computed: ChosenFeatures | None) -> TableColumns:
         """Columns for the layout that the first decision has found, or that of the samples."""
         if computed is not None and isinstance(computed.representation, TableFeatures):
-            layout = computed.representation.columns.layout.corrected_by(inputs)
+            layout = computed.representation.columns.layout.corrected_by(inputs, self.shards)
         else:
-            layout = TableLayout.of_samples(inputs)
+            layout = TableLayout.of_samples(inputs, self.shards)
         return self._columns(self._affordable(layout), inputs)
 
     def _columns(self, layout: TableLayout, inputs: Tensor) -> TableColumns:
         generator = random_stream(self.seed, "table-frequencies")
-        return TableColumns.of(layout, inputs, self.num_tasks, generator)
+        return TableColumns.of(layout, inputs, self.all_tasks, generator, self.shards)
 
     def _affordable(self, layout: TableLayout) -> TableLayout:
         """The layout without actions, if weights for each action are too many."""
-        is_large = most_directions(layout, self.num_tasks) == 0
+        is_large = most_directions(layout, self.all_tasks) == 0
         return TableLayout(layout.num_columns) if is_large else layout
 
     def state_of_features(self, fit: PosteriorFit) -> dict[str, Tensor]:
@@ -169,16 +171,16 @@ class TableLearner(PosteriorLearner):
         """The fit with the saved layout, standardisation, frequencies, scales and correlation."""
         saved = validate_state_tensor(state, "table.layout", (5,), dtype=torch.int64, low=0)
         num_columns, first_action, num_actions, explores_columns, num_tasks = saved.tolist()
-        width = inputs[0].numel()
+        width = inputs.shape[1:].numel()
         if num_columns != width or first_action + num_actions > width:
             raise InvalidInputError(
                 f"'table.layout' of the state is {saved.tolist()}, "
                 f"but its inputs have {width} columns"
             )
-        if not 1 <= num_tasks <= self.num_tasks:  # tasks may have been added since the last fit
+        if not 1 <= num_tasks <= self.all_tasks:  # tasks may have been added since the last fit
             raise InvalidInputError(
                 f"'table.layout' of the state is for {num_tasks} tasks, "
-                f"but the agent has {self.num_tasks}"
+                f"but the agent has {self.all_tasks}"
             )
         layout = TableLayout(num_columns, first_action, num_actions)
         context, projection = layout.num_context, None

@@ -16,9 +16,11 @@ from gfucb.core.features import features_of
 from gfucb.core.linalg import ridge_cholesky
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.records import ChosenFeatures
+from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.estimation.reward_scale import RewardScale
 from gfucb.models import MultiheadFunction, MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior
+from gfucb.models.network_classes import StandardisedNetworkClass
 from gfucb.models.posterior_state import checked_floats
 from gfucb.models.representations import JoinedFeatures
 from gfucb.models.reward_weights import (
@@ -74,16 +76,15 @@ class ErrorComparison:
         average = own**2 * self.table + 2 * own * other * self.product + other**2 * self.network
         return min(1.0, max(0.0, average) / self.table) if self.table > 0 else 1.0
 
-    def after(self, table: Tensor, network: Tensor, num_samples: int) -> ErrorComparison:
+    def after(
+        self, table: Tensor, network: Tensor, num_samples: int, shards: Shards = ONE_SHARD
+    ) -> ErrorComparison:
         """With the errors [n] of both models; `num_samples` is the number of all samples."""
-        old = (1 - 1 / HORIZON) ** len(table)
-        found = replace(
-            self,
-            table=old * self.table + float(table.square().sum()),
-            network=old * self.network + float(network.square().sum()),
-            product=old * self.product + float((table * network).sum()),
-            count=old * self.count + len(table),
-        )
+        sums = (float(sum_of.sum()) for sum_of in (table**2, network**2, table * network))
+        added = totals(shards, *sums, len(table))
+        old = (1 - 1 / HORIZON) ** added[-1]
+        before = (self.table, self.network, self.product, self.count)
+        found = ErrorComparison(*(old * x + new for x, new in zip(before, added, strict=True)))
         is_last = num_samples >= LAST_SAMPLES and found.error_ratio > LARGEST_RATIO
         return replace(found, has_given_up=is_last)
 
@@ -227,8 +228,9 @@ class TableNetworkAverage:
             features = features_of(center.representation, inputs)
             return clipped - center.values_of_features(features, tasks)
 
-        num_samples = self.num_samples + len(tasks)
-        return self.comparison.after(errors(self.table), errors(self.network), num_samples)
+        shards = self.table.shards
+        num_samples = self.num_samples + int(totals(shards, len(tasks))[0])
+        return self.comparison.after(errors(self.table), errors(self.network), num_samples, shards)
 
     def _should_start(self) -> bool:
         is_due = self.num_samples >= FIRST_SAMPLES and self.table.has_wide_inputs
@@ -253,6 +255,12 @@ class TableNetworkAverage:
         """Add tasks without data."""
         self.table.add_tasks(count)
         self.network.add_tasks(count)
+
+    def divide(self, shards: Shards) -> None:
+        """Become the learner of one shard's tasks; all shards call this together."""
+        self.table.divide(shards)
+        self.network.divide(shards)
+        self.network.representation_class = StandardisedNetworkClass(shards=shards)
 
     def refit(self) -> None:
         """Fit all data again, and start the network if it is time."""

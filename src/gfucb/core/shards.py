@@ -91,6 +91,15 @@ def first_largest(shards: Shards, number: float) -> tuple[float, int]:
     return float(numbers.max()), int(numbers.argmax())
 
 
+def mean_of_all(shards: Shards, values: Tensor) -> Tensor:
+    """The mean over the values [n, ...] of all shards, which have some: [...]."""
+    if shards.count == 1:
+        return values.mean(0)
+    sums = torch.cat([values.sum(0).flatten(), values.new_tensor([len(values)])])
+    sums = shards.sum(sums)
+    return (sums[:-1] / sums[-1]).view(values.shape[1:])
+
+
 def in_any(shards: Shards, flag: bool) -> bool:
     """Whether the flag is set in any shard."""
     return bool(totals(shards, float(flag))[0])

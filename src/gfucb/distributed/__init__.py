@@ -1,6 +1,6 @@
 """One agent whose tasks are in several processes, see docs/explanation/distributed.md."""
 
-from gfucb.distributed.memory_shards import MemoryShards, meeting_place
+from gfucb.distributed.memory_shards import MemoryShards, meeting_address
 from gfucb.distributed.process_shards import ProcessShards, connected
 from gfucb.distributed.shard import Shard
 from gfucb.distributed.sharded_agent import ShardedAgent, ShardError
@@ -12,5 +12,5 @@ __all__ = [
     "ShardError",
     "ShardedAgent",
     "connected",
-    "meeting_place",
+    "meeting_address",
 ]

@@ -24,6 +24,8 @@ LARGEST_FILE, LARGEST_BUFFER = 2**25, 2**19
 # sleeps between two looks.
 SPINS, YIELDS, SLEEP_SECONDS = 20, 2000, 50e-6
 CACHE_LINE = 64
+# With more numbers than this for each process, they share the work of a sum.
+LARGE = 256
 SCHEME = "memory://"
 # Where processes see the writes of another one in the order in which it made them.
 ORDERED_MACHINES = ("x86_64", "AMD64")
@@ -31,7 +33,7 @@ SHARED_DIRECTORY = Path("/dev/shm")
 
 
 class MemoryShards:
-    """The processes that have opened one file, see `meeting_place`.
+    """The processes that have opened one file, see `meeting_address`.
 
     A process writes its numbers to a buffer of its own, then the number of the exchange, and waits
     until all others have. There are two buffers each, used in turn: who writes to one again has
@@ -60,8 +62,21 @@ class MemoryShards:
         step = self._size // flat.element_size()
         for first in range(0, max(1, len(flat)), step):
             own = flat[first : first + step].numpy()
-            total[first : first + step] = torch.from_numpy(self._all(own).sum(0, dtype=own.dtype))
+            total[first : first + step] = torch.from_numpy(self._sum(own))
         return total.view(values.shape).to(values.device)
+
+    def _sum(self, values: np.ndarray) -> np.ndarray:
+        """The sum of values [n] that fit into a buffer."""
+        found = self._all(values)
+        if len(values) < LARGE * self.count:
+            return found.sum(0, dtype=values.dtype)
+        # Each process adds up one part, and all read the sums: they read 2 n numbers instead of
+        # n for each process.
+        width = -(-len(values) // self.count)
+        part = found[:, self.index * width : (self.index + 1) * width].sum(0, dtype=values.dtype)
+        padded = np.zeros(width, values.dtype)
+        padded[: len(part)] = part
+        return self._all(padded).flatten()[: len(values)]
 
     def gather(self, rows: Tensor) -> Tensor:
         """The rows [n, ...] of all processes."""
@@ -82,14 +97,14 @@ class MemoryShards:
         return torch.cat(parts).view(shape).to(rows.device)
 
     def _all(self, values: np.ndarray) -> np.ndarray:
-        """The values [n] of all processes, [shard, n]: valid until the next call but one."""
+        """The values [n] of all processes, a view [shard, n]: valid until the next call but one."""
         self._exchange += 1
         size = values.nbytes
         buffers = self._buffers[self._exchange % 2]
         buffers[self.index, :size] = np.ascontiguousarray(values).view(np.uint8)
         self._exchanges[self.index] = self._exchange
         self._wait()
-        return buffers[:, :size].copy().view(values.dtype)
+        return buffers[:, :size].view(values.dtype)
 
     def _wait(self) -> None:
         looks, deadline = 0, 0.0
@@ -108,13 +123,13 @@ class MemoryShards:
 
 
 @contextmanager
-def meeting_place(count: int) -> Iterator[str]:
+def meeting_address(count: int) -> Iterator[str]:
     """The address at which `count` processes of this machine meet, see `connected`.
 
     They exchange numbers through memory if they can, and through sockets otherwise.
     """
-    place = SHARED_DIRECTORY if os.access(SHARED_DIRECTORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="gfucb-shards-", dir=place) as directory:
+    parent = SHARED_DIRECTORY if os.access(SHARED_DIRECTORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="gfucb-shards-", dir=parent) as directory:
         path = Path(directory) / "exchange"
         if platform.machine() not in ORDERED_MACHINES or not hasattr(os, "sched_yield"):
             yield f"file://{path}"

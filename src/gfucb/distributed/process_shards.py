@@ -63,7 +63,7 @@ def connected(
 
     Args:
         address: where the processes meet, such as "tcp://host:29500" or "file:///shared/name", or
-            a `meeting_place` of one machine. By default that of the environment, which `torchrun`
+            a `meeting_address` of one machine. By default that of the environment, which `torchrun`
             sets.
         index: of this process; by default that of the environment.
         count: the number of processes; by default that of the environment.

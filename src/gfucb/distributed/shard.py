@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.gfucb import GFUCB
-from gfucb.bandits.learner import Learner
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision
@@ -30,7 +30,9 @@ class Shard:
         self.agent, self.shards = agent, shards
         require_divisible(agent)
         if not isinstance(shards, OneShard):
-            agent.network_learner.shards = shards
+            agent.network_learner.divide(shards)
+            if isinstance(agent.learner, DefaultLearner):
+                agent.learner.divide(shards)
 
     def decide(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> Decision:
         """Choose an action in every row, as `GFUCB.decide` does for the rows of all shards.
@@ -41,22 +43,12 @@ class Shard:
             available: [row, action] of booleans.
         """
         device = self.agent.device
-        action_sets = ActionSets(*(x.to(device) for x in (candidates, tasks, available)))
-        self._require_network(action_sets.candidates.flatten(0, 1))
+        action_sets = ActionSets(candidates.to(device), tasks.to(device), available.to(device))
         return self.agent.decide_sets(action_sets)
 
     def observe(self, decision: Decision, rewards: Tensor) -> None:
         """Learn from rewards [row], as `GFUCB.observe` does from the rewards of all shards."""
         self.agent.observe(decision, rewards)
-
-    def _require_network(self, inputs: Tensor) -> None:
-        learner = self.agent.learner
-        if not isinstance(learner, Learner) and not isinstance(learner.for_inputs(inputs), Learner):
-            raise InvalidInputError(
-                "agents with several shards need a network: tables and catalogues have models in "
-                "closed form that are fitted in one process. Pass representation=gfucb.NeuralClass "
-                "of a module, or use one process"
-            )
 
 
 def require_divisible(agent: GFUCB) -> None:

@@ -21,7 +21,7 @@ from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
 from gfucb.core.validation.settings import validate_count
-from gfucb.distributed.memory_shards import meeting_place
+from gfucb.distributed.memory_shards import meeting_address
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import TIMEOUT_SECONDS
 from gfucb.distributed.worker import WorkerSettings, run_worker
@@ -130,7 +130,7 @@ class ShardedAgent(ClosedAtExit):
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         watched, self._held = context.Pipe(duplex=False)
-        address = self._meeting.enter_context(meeting_place(self.num_shards))
+        address = self._meeting.enter_context(meeting_address(self.num_shards))
         for index in range(self.num_shards):
             ours, theirs = context.Pipe()
             settings = WorkerSettings(

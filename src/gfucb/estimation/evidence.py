@@ -10,13 +10,16 @@ how deviations from the mean are correlated; it is the identity unless its facto
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.linalg import task_grams, task_sums
+from gfucb.core.shards import ONE_SHARD, Shards, totals
+from gfucb.models.sample_covariances import SampleCovariances
 
 # The noise variance is estimated as if this many samples had an error of the whole reward range.
 PSEUDO_SAMPLES = 1e-4
@@ -86,11 +89,94 @@ class TaskMoments:
             counts=self.counts - part.counts,
         )
 
-    def noise(self, explained: float) -> float:
-        """The noise variance, if this much of the sum of squares is explained."""
-        square = max(float(self.squares.sum()) - explained, 0.0)
-        total = square + PSEUDO_SAMPLES * self.pseudo_square
-        return total / (float(self.counts.sum()) + PSEUDO_SAMPLES)
+    def of_all(self, shards: Shards) -> TaskMoments:
+        """The sums over shards that have the same tasks."""
+        if shards.count == 1:
+            return self
+        grams, moments, squares = (shards.sum(x) for x in (self.grams, self.moments, self.squares))
+        return TaskMoments(grams, moments, squares, shards.sum(self.counts), self.pseudo_square)
+
+    def noise(self, explained: float, shards: Shards = ONE_SHARD) -> float:
+        """The noise variance, if this much of the sum of squares of all shards is explained."""
+        squares, count = totals(shards, float(self.squares.sum()), float(self.counts.sum()))
+        return noise_variance(squares, explained, count, self.pseudo_square)
+
+    def head_sums(self, shards: Shards) -> tuple[HeadSums, Tensor]:
+        """The sums over the tasks of all shards, and the covariances of the own ones."""
+        factors = _factors(self)
+        # In the memory layout of saved tensors: in another one products round differently, and a
+        # restored agent would not continue to the last bit.
+        covariances = torch.cholesky_inverse(factors).contiguous()
+        heads = (covariances @ self.moments.unsqueeze(-1)).squeeze(-1)
+        sums = HeadSums(
+            len(heads),
+            covariances.sum(0),
+            heads.sum(0),
+            float((heads * self.moments).sum()),
+            2 * float(factors.diagonal(dim1=-2, dim2=-1).log().sum()),
+            float(self.squares.sum()),
+            float(self.counts.sum()),
+        )
+        return sums.of_all(shards), covariances
+
+
+@dataclass(frozen=True, eq=False)
+class HeadSums:
+    """Sums over tasks, for heads with the prior N(0, I): all that the mean of heads depends on.
+
+    Attributes:
+        num_tasks: the number of tasks.
+        covariances: sum of (I + G_i)^-1, [feature, feature].
+        heads: sum of the posterior means, [feature].
+        explained: sum of squares that the heads explain.
+        log_determinant: sum of log |I + G_i|.
+        squares: sum of squared targets.
+        count: the number of samples.
+    """
+
+    num_tasks: float
+    covariances: Tensor
+    heads: Tensor
+    explained: float
+    log_determinant: float
+    squares: float
+    count: float
+
+    def plus(self, other: HeadSums) -> HeadSums:
+        """The sums over the tasks of both."""
+        pairs = ((getattr(self, x.name), getattr(other, x.name)) for x in fields(self))
+        return HeadSums(*(one + more for one, more in pairs))
+
+    def of_all(self, shards: Shards) -> HeadSums:
+        """The sums over the tasks of all shards, in one exchange."""
+        if shards.count == 1:
+            return self
+        numbers = (self.num_tasks, self.explained, self.log_determinant, self.squares, self.count)
+        own = torch.cat([self.covariances.flatten(), self.heads, self.heads.new_tensor(numbers)])
+        matrix, heads, found = shards.sum(own).split(
+            [self.covariances.numel(), len(self.heads), len(numbers)]
+        )
+        num_tasks, explained, log_determinant, squares, count = found.tolist()
+        covariances = matrix.view_as(self.covariances)
+        return HeadSums(num_tasks, covariances, heads, explained, log_determinant, squares, count)
+
+
+class SumsOfTasks(Protocol):
+    """What `two_level_posterior` needs of samples: `TaskMoments`, or `SampleMoments`."""
+
+    @property
+    def moments(self) -> Tensor:
+        """Sum of phi y, [task, feature]."""
+
+    @property
+    def pseudo_square(self) -> float:
+        """The squared error of a pseudo-sample."""
+
+    def scaled(self, scales: Tensor, factor: Tensor | None = None) -> SumsOfTasks:
+        """The sums for features times `scales` [feature], then times `factor` if it is given."""
+
+    def head_sums(self, shards: Shards) -> tuple[HeadSums, Tensor | SampleCovariances]:
+        """The sums over the tasks of all shards, and the covariances of the own ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +186,7 @@ class TwoLevelPosterior:
     Attributes:
         log_evidence: log marginal likelihood, up to a constant of the data.
         noise: the noise variance.
-        covariances: (I + L^T D G_i D L)^-1, [task, feature, feature].
+        covariances: (I + L^T D G_i D L)^-1, [task, feature, feature], or in the form of samples.
         moments: L^T D phi y, [task, feature].
         mean: of the heads of all tasks, [feature].
         mean_covariance: its posterior covariance, [feature, feature].
@@ -108,7 +194,7 @@ class TwoLevelPosterior:
 
     log_evidence: float
     noise: float
-    covariances: Tensor
+    covariances: Tensor | SampleCovariances
     moments: Tensor
     mean: Tensor
     mean_covariance: Tensor
@@ -133,7 +219,11 @@ def log_evidence(sums: TaskMoments, scales: Tensor, mean_ratio: float) -> float:
 
 
 def two_level_posterior(
-    sums: TaskMoments, scales: Tensor, mean_ratio: float, factor: Tensor | None = None
+    sums: SumsOfTasks,
+    scales: Tensor,
+    mean_ratio: float,
+    factor: Tensor | None = None,
+    shards: Shards = ONE_SHARD,
 ) -> TwoLevelPosterior:
     """The posterior of all heads and of their mean.
 
@@ -142,33 +232,31 @@ def two_level_posterior(
         scales: prior standard deviations D, [feature].
         mean_ratio: prior variance of the mean relative to that of deviations; 0 for none.
         factor: lower Cholesky factor of S, [feature, feature]; None for the identity.
+        shards: over whose tasks the mean goes.
     """
     sums = sums.scaled(scales, factor)
-    factors, moments = _factors(sums), sums.moments
-    # In the memory layout of saved tensors: in another one products round differently, and a
-    # restored agent would not continue to the last bit.
-    covariances = torch.cholesky_inverse(factors).contiguous()
-    heads = (covariances @ moments.unsqueeze(-1)).squeeze(-1)
-    explained = float((heads * moments).sum())
-    log_determinant = 2 * float(factors.diagonal(dim1=-2, dim2=-1).log().sum())
-    mean, mean_covariance = torch.zeros_like(scales), torch.zeros_like(factors[0])
+    found, covariances = sums.head_sums(shards)
+    explained, log_determinant = found.explained, found.log_determinant
+    mean, mean_covariance = torch.zeros_like(scales), torch.zeros_like(found.covariances)
     if mean_ratio > 0:
         root = _identity(scales) if factor is None else factor
-        precision = _mean_precision(covariances, root.mT @ root / mean_ratio)
+        prior = root.mT @ root / mean_ratio
+        precision = prior + found.num_tasks * _identity(scales) - found.covariances
         mean_factor = torch.linalg.cholesky(precision)
         mean_covariance = torch.cholesky_inverse(mean_factor).contiguous()
-        mean = mean_covariance @ heads.sum(0)
-        explained += float(mean @ heads.sum(0))
+        mean = mean_covariance @ found.heads
+        explained += float(mean @ found.heads)
         log_determinant += 2 * float((mean_factor.diagonal() / root.diagonal()).log().sum())
         log_determinant += len(scales) * math.log(mean_ratio)
-    return TwoLevelPosterior(
-        _score(sums, explained, log_determinant),
-        sums.noise(explained),
-        covariances,
-        moments,
-        mean,
-        mean_covariance,
-    )
+    noise = noise_variance(found.squares, explained, found.count, sums.pseudo_square)
+    evidence = -0.5 * ((found.count + PSEUDO_SAMPLES) * math.log(noise) + log_determinant)
+    return TwoLevelPosterior(evidence, noise, covariances, sums.moments, mean, mean_covariance)
+
+
+def noise_variance(squares: float, explained: float, count: float, pseudo_square: float) -> float:
+    """The noise variance of samples of which this much of the sum of squares is explained."""
+    total = max(squares - explained, 0.0) + PSEUDO_SAMPLES * pseudo_square
+    return total / (count + PSEUDO_SAMPLES)
 
 
 def _factors(sums: TaskMoments) -> Tensor:

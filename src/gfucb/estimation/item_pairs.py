@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from gfucb.core.linalg import task_sums
+from gfucb.core.shards import ONE_SHARD, Shards
 
 # A product of dense matrices takes about this many cells in the time of one gathered row.
 CELLS_PER_PAIR = 20
@@ -25,6 +28,7 @@ class ItemPairs:
         num_tasks: tasks are numbered 0 .. num_tasks - 1.
         num_items: items are numbered 0 .. num_items - 1.
         within: sum of squared differences of samples from their mean, [pair].
+        shards: of which this process holds one; all have the same items.
     """
 
     tasks: Tensor
@@ -34,10 +38,18 @@ class ItemPairs:
     num_tasks: int
     num_items: int
     within: Tensor
+    shards: Shards = ONE_SHARD
 
     @classmethod
     def of(
-        cls, items: Tensor, tasks: Tensor, targets: Tensor, *, num_items: int, num_tasks: int
+        cls,
+        items: Tensor,
+        tasks: Tensor,
+        targets: Tensor,
+        *,
+        num_items: int,
+        num_tasks: int,
+        shards: Shards = ONE_SHARD,
     ) -> ItemPairs:
         """The pairs of samples: items, tasks and targets are [sample]."""
         keys, pair_of = torch.unique(tasks * num_items + items, return_inverse=True)
@@ -46,7 +58,8 @@ class ItemPairs:
         means = targets.new_zeros(len(keys)).index_add(0, pair_of, targets) / counts
         within = torch.zeros_like(means).index_add(0, pair_of, (targets - means[pair_of]).square())
         pair_tasks = torch.div(keys, num_items, rounding_mode="floor")
-        return cls(pair_tasks, keys % num_items, counts, means, num_tasks, num_items, within)
+        items = keys % num_items
+        return cls(pair_tasks, items, counts, means, num_tasks, num_items, within, shards)
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -66,9 +79,21 @@ class ItemPairs:
     def by_item(self, weights: Tensor, values: Tensor) -> Tensor:
         """Sum over the pairs of an item of weight [pair] times the row of its task in `values`.
 
-        [pair], [task, column] -> [item, column].
+        [pair], [task, column] -> [item, column], over all shards.
         """
-        return self._matrix(weights).t() @ values
+        return self.shards.sum(self._matrix(weights).t() @ values)
+
+    def item_sums(self, values: Tensor) -> Tensor:
+        """Sum values [pair] by item, over all shards: [item]."""
+        return self.shards.sum(task_sums(values, self.items, self.num_items))
+
+    def item_counts(self) -> Tensor:
+        """The number of pairs of each item, over all shards: [item]."""
+        return self.shards.sum(torch.bincount(self.items, minlength=self.num_items))
+
+    def total(self, *values: Tensor) -> Tensor:
+        """Sums over the pairs of all shards of values [pair]: [value]."""
+        return self.shards.sum(torch.stack([value.sum() for value in values]))
 
     def _matrix(self, weights: Tensor) -> Tensor:
         """Weights [pair] as a matrix [task, item], dense or sparse."""
@@ -91,4 +116,4 @@ class ItemPairs:
         columns = (self.tasks, self.items, self.counts, self.means)
         tasks, items, counts, means = (column[kept] for column in columns)
         within = self.within[kept]
-        return ItemPairs(tasks, items, counts, means, self.num_tasks, self.num_items, within)
+        return replace(self, tasks=tasks, items=items, counts=counts, means=means, within=within)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gfucb.core.linalg import task_sums
 from gfucb.estimation.item_pairs import ItemPairs
 from gfucb.estimation.item_prior import (
     ItemPrior,
@@ -116,18 +115,19 @@ def _with_variances(
         prior.factor, posterior, pairs.tasks, items, is_dense=pairs.is_dense
     )
     squares = (pairs.means - prior.mean[items] - shared_mean).square() + shared_variance
-    num_pairs = torch.bincount(items, minlength=pairs.num_items)
+    num_pairs = pairs.item_counts()
     diagonal, noise = prior.diagonal, prior.noise
     for _ in range(VARIANCE_STEPS):
         # `left`: the share of a residual that is noise in the mean of its pair.
         left = noise / (counts * diagonal[items] + noise)
         variances = left * diagonal[items]
-        specific = task_sums((1 - left).square() * squares + variances, items, pairs.num_items)
+        specific = pairs.item_sums((1 - left).square() * squares + variances)
         errors = counts * (left.square() * squares + variances) + pairs.within
         level = _common_level(diagonal[num_pairs > 0])
         diagonal = (specific + LEVEL_PAIRS * level) / (num_pairs + LEVEL_PAIRS)
         diagonal = diagonal.clamp_min(shrinkage.smallest_variance())
-        noise = (errors.sum() / counts.sum()).clamp_min(shrinkage.smallest_variance())
+        error, count = pairs.total(errors, counts)
+        noise = (error / count).clamp_min(shrinkage.smallest_variance())
     return replace(prior, diagonal=diagonal, noise=noise)
 
 

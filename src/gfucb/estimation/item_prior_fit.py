@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.linalg import task_sums
+from gfucb.core.shards import ONE_SHARD, Shards, in_any, mean_of_all, num_distinct, totals
 from gfucb.estimation.item_pairs import ItemPairs
 from gfucb.estimation.item_prior import ItemPrior, predict_items
 from gfucb.estimation.item_prior_em import LEVEL_PAIRS, SMALLEST_SHARE, Shrinkage, em_step
@@ -39,6 +40,7 @@ def fit_item_prior(
     start: ItemPrior | None = None,
     max_iterations: int = 6,
     max_rank: int = MAX_RANK,
+    shards: Shards = ONE_SHARD,
 ) -> ItemPrior:
     """Estimate mean, covariance and noise over tasks: the mode of likelihood times hyperprior.
 
@@ -59,9 +61,12 @@ def fit_item_prior(
             initial ones.
         max_iterations: EM iterations of a fit, also of every candidate.
         max_rank: the rank of the factor, if there are as many items.
+        shards: of which this process holds one; the prior is that of the tasks of all.
     """
-    pairs = ItemPairs.of(items, tasks, targets, num_items=num_items, num_tasks=num_tasks)
-    if len(pairs.tasks.unique()) < 2:
+    pairs = ItemPairs.of(
+        items, tasks, targets, num_items=num_items, num_tasks=num_tasks, shards=shards
+    )
+    if num_distinct(pairs.tasks, shards) < 2:
         return _isotropic_prior(pairs)
     start = None if start is None else start.grown(num_items)
     rank = min(max_rank, num_items)
@@ -81,10 +86,13 @@ def _fitted(
 def _isotropic_prior(pairs: ItemPairs) -> ItemPrior:
     """Mean 0 and rank 0; repeated samples of an item tell noise from the variance of values."""
     zeros = pairs.means.new_zeros(pairs.num_items)
-    total, repeated = pairs.counts.sum(), (pairs.counts - 1).sum()
-    squares = (pairs.counts * pairs.means.square()).sum() + pairs.within.sum()
+    counts = pairs.counts
+    total, repeated, within, between = pairs.total(
+        counts, counts - 1, pairs.within, counts * pairs.means.square()
+    )
+    squares = between + within
     scale = squares / total if squares > 0 else torch.ones_like(squares)
-    noise = (pairs.within.sum() + LEVEL_PAIRS * scale / 2) / (repeated + LEVEL_PAIRS)
+    noise = (within + LEVEL_PAIRS * scale / 2) / (repeated + LEVEL_PAIRS)
     variance = (scale - noise).clamp_min(SMALLEST_SHARE * scale)
     return ItemPrior(zeros, zeros.new_zeros(pairs.num_items, 0), zeros + variance, noise)
 
@@ -104,7 +112,7 @@ def initial_prior(
     counts = torch.bincount(pairs.tasks, minlength=pairs.num_tasks)
     residuals = residuals - (sums / (counts + TASK_PAIRS))[pairs.tasks]
     # No randomness: orthogonal iteration starts from the items with the largest residuals.
-    largest = task_sums(residuals.square(), pairs.items, num_items).argsort(descending=True)
+    largest = pairs.item_sums(residuals.square()).argsort(descending=True)
     basis = torch.zeros(num_items, rank - 1, dtype=torch.float64, device=device)
     basis[largest[: rank - 1], torch.arange(rank - 1, device=device)] = 1.0
     for _ in range(ORTHOGONAL_ITERATIONS):
@@ -121,10 +129,9 @@ def initial_prior(
 
 def _shrunk_means(pairs: ItemPairs, shrinkage: Shrinkage) -> Tensor:
     """Means of items, each with pseudo-samples at the mean of all pairs: [item]."""
-    common = pairs.means.mean()
-    sums = task_sums(pairs.means - common, pairs.items, pairs.num_items)
-    counts = torch.bincount(pairs.items, minlength=pairs.num_items)
-    return common + sums / (counts + 1 / shrinkage.mean_share)
+    common = mean_of_all(pairs.shards, pairs.means)
+    sums = pairs.item_sums(pairs.means - common)
+    return common + sums / (pairs.item_counts() + 1 / shrinkage.mean_share)
 
 
 def select_shrinkage(
@@ -136,13 +143,14 @@ def select_shrinkage(
     order = order - torch.searchsorted(pairs.tasks, pairs.tasks)
     is_held_out = order % HELD_OUT_PERIOD == 1
     best, best_density = Shrinkage(scale, *FIRST_SHARES), -math.inf
-    if not is_held_out.any():
+    if not in_any(pairs.shards, bool(is_held_out.any())):
         return best
     kept, held_out = pairs.where(~is_held_out), pairs.where(is_held_out)
     for mean_share, factor_share in itertools.product(MEAN_SHARES, FACTOR_SHARES):
         candidate = Shrinkage(scale, mean_share, factor_share)
         prior = _fitted(kept, candidate, rank, start, iterations)
-        density = float(predictive_log_density(prior, kept, held_out))
+        own = float(predictive_log_density(prior, kept, held_out))
+        (density,) = totals(pairs.shards, own)
         if density > best_density:
             best, best_density = candidate, density
     return best
@@ -158,8 +166,9 @@ def predictive_log_density(prior: ItemPrior, kept: ItemPairs, held_out: ItemPair
 
 def _variance(pairs: ItemPairs) -> Tensor:
     """The variance of all targets; of equal ones, a small share of their squares, or 1."""
-    total = pairs.counts.sum()
-    mean = (pairs.counts * pairs.means).sum() / total
-    squares = (pairs.counts * (pairs.means - mean).square()).sum() + pairs.within.sum()
+    total, sums, within = pairs.total(pairs.counts, pairs.counts * pairs.means, pairs.within)
+    mean = sums / total
+    (between,) = pairs.total(pairs.counts * (pairs.means - mean).square())
+    squares = between + within
     variance = (squares / total).clamp_min(SMALLEST_SHARE**2 * mean.square())
     return variance if variance > 0 else torch.ones_like(variance)

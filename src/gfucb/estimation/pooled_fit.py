@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.core.shards import global_tasks, in_any, mean_of_all
 from gfucb.estimation.evidence import TaskMoments, two_level_posterior
-from gfucb.estimation.table_search import TableSamples, search_scales
+from gfucb.estimation.table_samples import TableSamples, drawn
+from gfucb.estimation.table_search import search_subset
 from gfucb.models.table_features import PooledFunction, TableScales
 
 # One frequency for so many samples of an action, up to this number.
@@ -21,6 +23,10 @@ SAMPLES_PER_FREQUENCY, MOST_FREQUENCIES = 8, 300
 FREQUENCY_RATIO = 2
 # Frequencies and samples in the search for scales.
 SEARCH_FREQUENCIES, MOST_SEARCH_SAMPLES = 100, 12_000
+# The function is fitted to about so many samples at most, a random part of more: 80 for a weight.
+MOST_FITTED = 50_000
+# Features of so many samples are computed at once.
+SAMPLES_AT_ONCE = 50_000
 # It must explain this share of the variance of the rewards of tasks that it was not fitted to.
 SMALLEST_SHARE, NUM_FOLDS = 0.1, 5
 
@@ -51,9 +57,10 @@ def fit_pooled(
         frequencies: `MOST_FREQUENCIES` standard normal frequencies, [frequency, direction].
         generator: selects the samples of the search, and splits the tasks.
     """
-    count = _num_frequencies(samples)
-    is_possible = samples.num_tasks > 1 and samples.columns.num_directions > 0
-    spread = float(samples.targets.square().mean().sqrt())
+    shards, total = samples.shards, samples.total
+    count = _num_frequencies(samples, total)
+    is_possible = samples.all_tasks > 1 and samples.columns.num_directions > 0
+    spread = float(mean_of_all(shards, samples.targets.square()).sqrt())
     if not is_possible or spread == 0 or count < FREQUENCY_RATIO * len(samples.columns.frequencies):
         return None
     by_action = _by_action(samples, frequencies[:count], spread)
@@ -63,28 +70,53 @@ def fit_pooled(
         scales = replace(scales, mean_ratio=0.0)
     few = by_action.columns.frequencies[:SEARCH_FREQUENCIES]
     searched = replace(by_action, columns=replace(by_action.columns, frequencies=few))
-    scales = search_scales(searched.subset(generator, MOST_SEARCH_SAMPLES), scales)
-    deviations = by_action.columns.scales(scales)
-    features = by_action.columns.features(by_action.inputs, scales.length) * deviations
-
-    order = torch.randperm(samples.num_tasks, generator=generator).to(samples.tasks.device)
-    folds = order[samples.tasks] % NUM_FOLDS
-    values = torch.zeros_like(by_action.targets)
-    sums = _sums(by_action, features, torch.ones_like(folds, dtype=torch.bool))
-    for fold in folds.unique().tolist():
-        # The sums of the other folds by a difference: two passes over the samples instead of five.
-        is_own = folds == fold
-        weights = _weights(sums.without(_sums(by_action, features, is_own)), scales.mean_ratio)
-        values[is_own] = (features[is_own] * weights[by_action.tasks[is_own]]).sum(1)
+    scales = search_subset(searched, scales, generator, MOST_SEARCH_SAMPLES)
+    order = torch.randperm(samples.all_tasks, generator=generator).to(samples.tasks.device)
+    folds = order[global_tasks(shards, samples.tasks)] % NUM_FOLDS
+    function, values = _fitted(by_action, scales, folds, total, generator)
     errors = by_action.targets - values
-    if float(errors.square().mean()) > 1 - SMALLEST_SHARE:
+    if float(mean_of_all(shards, errors.square())) > 1 - SMALLEST_SHARE:
         return None
+    return PooledFit(function, values)
+
+
+def _fitted(
+    samples: TableSamples,
+    scales: TableScales,
+    folds: Tensor,
+    total: int,
+    generator: torch.Generator,
+) -> tuple[PooledFunction, Tensor]:
+    """The function of all samples, and values [n] of functions of the other folds [n]."""
+    deviations = samples.columns.scales(scales)
+    is_used = torch.ones_like(folds, dtype=torch.bool)
+    if total > MOST_FITTED:
+        assert samples.keys is not None  # large data have keys
+        seed = torch.randint(2**62, (), generator=generator)
+        is_used = drawn(samples.keys, seed, MOST_FITTED / total)
+    fitted = samples.where(is_used)
+    features = fitted.columns.features(fitted.inputs, scales.length) * deviations
+    every = torch.ones_like(fitted.tasks, dtype=torch.bool)
+    sums, values = _sums(fitted, features, every), torch.zeros_like(samples.targets)
+    for fold in range(NUM_FOLDS):
+        is_fold = folds == fold
+        if not in_any(samples.shards, bool(is_fold.any())):
+            continue
+        # The sums of the other folds by a difference: two passes over the samples instead of five.
+        part = _sums(fitted, features, is_fold[is_used])
+        weights = _weights(sums.without(part), scales.mean_ratio)
+        for rows in is_fold.nonzero().squeeze(1).split(SAMPLES_AT_ONCE):
+            if total > MOST_FITTED:
+                own = samples.columns.features(samples.inputs[rows], scales.length) * deviations
+            else:
+                own = features[rows]
+            values[rows] = (own * weights[samples.tasks[rows]]).sum(1)
     weights = _weights(sums, scales.mean_ratio) * deviations
-    return PooledFit(PooledFunction(by_action.columns.frequencies, scales, weights), values)
+    return PooledFunction(samples.columns.frequencies, scales, weights), values
 
 
-def _num_frequencies(samples: TableSamples) -> int:
-    per_action = len(samples.targets) / max(1, samples.columns.layout.num_actions)
+def _num_frequencies(samples: TableSamples, total: int) -> int:
+    per_action = total / max(1, samples.columns.layout.num_actions)
     return min(MOST_FREQUENCIES, int(per_action / SAMPLES_PER_FREQUENCY))
 
 
@@ -100,21 +132,26 @@ def _by_action(samples: TableSamples, frequencies: Tensor, spread: float) -> Tab
         max(1, columns.layout.num_actions),
         columns.of_context(frequencies),
         samples.pseudo_square / spread**2,
+        shards=samples.shards,
+        keys=samples.keys,
+        total_samples=samples.total_samples,
     )
 
 
 def _sums(samples: TableSamples, features: Tensor, is_used: Tensor) -> TaskMoments:
     """The sums of the used samples [n] with scaled features, for each action."""
-    return TaskMoments.of(
+    own = TaskMoments.of(
         features[is_used],
         samples.tasks[is_used],
         samples.targets[is_used],
         samples.num_tasks,
         pseudo_square=samples.pseudo_square,
     )
+    return own.of_all(samples.shards)
 
 
 def _weights(sums: TaskMoments, mean_ratio: float) -> Tensor:
     """Weights of each action on scaled features, [action, feature]."""
     found = two_level_posterior(sums, torch.ones_like(sums.moments[0]), mean_ratio)
+    assert isinstance(found.covariances, Tensor)  # actions are few
     return (found.covariances @ (found.moments + found.mean).unsqueeze(-1)).squeeze(-1)

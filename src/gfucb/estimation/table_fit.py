@@ -7,13 +7,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gfucb.core.shards import ONE_SHARD, Shards, mean_of_all
 from gfucb.estimation.evidence import TwoLevelPosterior, two_level_posterior
 from gfucb.estimation.head_covariance import covariance_factor
-from gfucb.estimation.pooled_fit import fit_pooled
-from gfucb.estimation.table_search import FEWEST_SEARCH_SAMPLES, TableSamples, search_scales
-from gfucb.models.copy_on_write import CopyOnWriteRows
+from gfucb.estimation.pooled_fit import MOST_FITTED, fit_pooled
+from gfucb.estimation.table_samples import TableSamples
+from gfucb.estimation.table_search import FEWEST_SEARCH_SAMPLES, search_subset
 from gfucb.models.head_posterior import UNTRIED_RATE, HeadPosterior, PosteriorFit
-from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
+from gfucb.models.table_features import MANY_TASKS, TableColumns, TableFeatures, TableScales
+from gfucb.models.task_covariances import as_covariances
 
 # Exploration: linear effects as large as this share of the reward range are considered possible,
 # in the sense of LinUCB, and less so after many samples.
@@ -38,6 +40,7 @@ def fit_table(
     reward_range: float | None,
     generator: torch.Generator,
     pooled_frequencies: Tensor,
+    shards: Shards = ONE_SHARD,
 ) -> PosteriorFit:
     """Choose scales by marginal likelihood, starting from `start`, and solve all heads.
 
@@ -48,35 +51,39 @@ def fit_table(
         inputs: [n, column].
         tasks: [n].
         rewards: [n], without outliers.
-        num_tasks: M.
+        num_tasks: M; with several shards the number of tasks of this one.
         start: standardisation and frequencies, and scales and covariance of the previous fit.
         reward_range: the width of the range of rewards, if it is known.
         generator: selects the samples of the search, if there are too many.
         pooled_frequencies: of the function that is the same for all tasks, [frequency, direction].
+        shards: of which this process holds one; the fit is that of the samples of all.
     """
-    offset = float(rewards.mean())
+    offset = float(mean_of_all(shards, rewards))
     targets = rewards - offset
-    spread = float(targets.square().mean().sqrt())
+    spread = float(mean_of_all(shards, targets.square()).sqrt())
     width = reward_range or UNKNOWN_RANGE * spread or 1.0
     columns, scales = start.columns, start.scales
-    if num_tasks == 1:
+    samples = TableSamples.of(
+        inputs, tasks, targets, num_tasks, columns, width**2, shards, with_keys_from=MOST_FITTED
+    )
+    is_single = samples.all_tasks == 1
+    if is_single:
         scales = replace(scales, mean_ratio=0.0)
-    samples = TableSamples(inputs, tasks, targets, num_tasks, columns, width**2)
     pooled = fit_pooled(samples, start.pooled, pooled_frequencies, generator)
     columns = replace(columns, has_pooled=pooled is not None)
     values = None if pooled is None else pooled.values
     samples = replace(samples, columns=columns, pooled=values)
-    if len(rewards) >= FEWEST_SEARCH_SAMPLES:
-        scales = search_scales(samples.subset(generator), scales)
-    sums, deviations = samples.sums(scales.length), columns.scales(scales)
+    if samples.total >= FEWEST_SEARCH_SAMPLES:
+        scales = search_subset(samples, scales, generator)
+    sums, deviations = samples.all_sums(scales.length), columns.scales(scales)
     factor = None
-    if num_tasks > 1:
+    if not is_single:
         # Fourier features of another length are other features.
         is_same = scales.length == start.scales.length
         is_same &= columns.has_pooled == start.columns.has_pooled
         known = start.factor if is_same else None
-        factor = covariance_factor(sums, deviations, scales.mean_ratio, known)
-    posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor)
+        factor = covariance_factor(sums, deviations, scales.mean_ratio, known, shards)
+    posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor, shards)
     function = None if pooled is None else pooled.function
     heads = _head_posterior(posterior, samples, width, is_range_known=reward_range is not None)
     return PosteriorFit(TableFeatures(columns, scales, factor, function), heads, offset)
@@ -86,15 +93,14 @@ def _head_posterior(
     found: TwoLevelPosterior, samples: TableSamples, reward_range: float, *, is_range_known: bool
 ) -> HeadPosterior:
     """The posterior with the uncertainty of effects that the model has not seen."""
-    num_samples = len(samples.targets)
-    share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + num_samples)
+    share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + samples.total)
     share *= min(1.0, EXPLORED_ACTIONS / max(1, samples.columns.layout.num_actions))
     return HeadPosterior(
-        CopyOnWriteRows(found.covariances),
+        as_covariances(found.covariances),
         found.moments,
         found.mean,
         found.mean_covariance,
-        CopyOnWriteRows(samples.linear_covariances()),
+        as_covariances(samples.linear_covariances()),
         share * reward_range**2 / found.noise,
         found.noise,
         found.noise,  # the squared radius: intervals of one posterior standard deviation
@@ -106,12 +112,15 @@ def _head_posterior(
 def prior_posterior(
     inputs: Tensor, *, num_tasks: int, columns: TableColumns, reward_range: float | None
 ) -> HeadPosterior:
-    """The posterior of no data; `inputs` [n, column] are any inputs."""
+    """The posterior of no data; `inputs` [n, column] are any inputs.
+
+    The columns know the number of tasks of all shards, of which `num_tasks` are in this one.
+    """
     scales = TableScales()
     size = len(columns.scales(scales))
     width = reward_range or 1.0
     noise = (EXPLORED_SHARE * width) ** 2
-    ratio = scales.mean_ratio if num_tasks > 1 else 0.0
+    ratio = scales.mean_ratio if columns.num_tasks > 1 else 0.0
     return HeadPosterior.empty(
         num_tasks,
         size,
@@ -119,4 +128,5 @@ def prior_posterior(
         mean_variances=columns.location.new_full((size,), ratio),
         exploration_scale=1.0,
         noise=noise,
+        holds_samples=columns.num_tasks > MANY_TASKS,
     )

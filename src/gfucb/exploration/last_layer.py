@@ -101,7 +101,9 @@ def _bonuses(
     mean rewards of what these have chosen, as if rows were decided one after another (GP-BUCB,
     Desautels et al. 2014).
     """
-    tasks, parts = action_sets.tasks, parts_of_rows(action_sets.tasks, MOST_PARTS)
+    tasks, parts = action_sets.tasks, [action_sets.tasks]
+    if isinstance(ellipsoid, PosteriorEllipsoid):
+        parts = parts_of_rows(tasks, MOST_PARTS, ellipsoid.shards)
     if len(parts) == 1 or not isinstance(ellipsoid, PosteriorEllipsoid):
         return (ellipsoid.squared_radius * ellipsoid.bonus_widths(features, tasks)).sqrt()
     bonuses = torch.zeros_like(values)

@@ -12,8 +12,18 @@ from torch.nn.functional import pad
 
 from gfucb.core.linalg import task_sums
 from gfucb.core.protocols import Representation
-from gfucb.models.copy_on_write import CopyOnWriteRows
-from gfucb.models.inverse_grams import distinct_rounds, inverse_grams, with_groups, with_samples
+from gfucb.core.shards import ONE_SHARD, Shards
+from gfucb.models.task_covariances import (
+    Covariances,
+    after_samples,
+    expecting_samples,
+    identities,
+    matrix_size,
+    of_samples,
+    products,
+    solved,
+    with_more_tasks,
+)
 
 # An action that was tried fewer than UNTRIED_RATE * log(1 + number of samples) times has the
 # exploration variance times UNTRIED_FACTOR: a standard deviation of several reward ranges.
@@ -54,11 +64,11 @@ class HeadPosterior:
         known_heads: the posterior means, if they are known; read them as `heads`.
     """
 
-    covariances: CopyOnWriteRows
+    covariances: Covariances
     moments: Tensor
     mean: Tensor
     mean_covariance: Tensor
-    exploration: CopyOnWriteRows
+    exploration: Covariances
     exploration_scale: float
     noise: float
     squared_radius: float
@@ -76,15 +86,19 @@ class HeadPosterior:
         mean_variances: Tensor,
         exploration_scale: float,
         noise: float,
+        holds_samples: bool = False,
     ) -> HeadPosterior:
-        """The prior: no data; the mean of all heads is N(0, diag(mean_variances))."""
+        """The prior: no data; the mean of all heads is N(0, diag(mean_variances)).
+
+        With `holds_samples` no matrices are stored, but samples, see `SampleCovariances`.
+        """
         moments = mean_variances.new_zeros(num_tasks, feature_dim)
         return cls(
-            CopyOnWriteRows(identities(num_tasks, feature_dim, moments)),
+            identities(num_tasks, feature_dim, moments, holds_samples=holds_samples),
             moments,
             moments.new_zeros(feature_dim),
             torch.diag(mean_variances),
-            CopyOnWriteRows(identities(num_tasks, linear_dim, moments)),
+            identities(num_tasks, linear_dim, moments, holds_samples=holds_samples),
             exploration_scale,
             noise,
             noise,
@@ -94,7 +108,7 @@ class HeadPosterior:
     @cached_property
     def has_mean(self) -> bool:
         """Whether the mean of all heads is uncertain; with one task it is zero."""
-        return len(self.moments) > 1 and bool(self.mean_covariance.any())
+        return bool(self.mean_covariance.any())
 
     @property
     def feature_dim(self) -> int:
@@ -104,18 +118,17 @@ class HeadPosterior:
     @property
     def uncertain_dim(self) -> int:
         """The number of features and linear features."""
-        return self.feature_dim + self.exploration.base.shape[-1]
+        return self.feature_dim + matrix_size(self.exploration)
 
     @cached_property
     def heads(self) -> Tensor:
         """Posterior means, zero for the linear features: [task, feature + linear feature]."""
         if self.known_heads is not None:
             return self.known_heads
-        return self._heads_from(self.covariances.whole, self.moments)
+        return self._padded(solved(self.covariances, self.moments + self.mean))
 
-    def _heads_from(self, covariances: Tensor, moments: Tensor) -> Tensor:
-        """Posterior means of some tasks, from their matrices and moments [n, feature]."""
-        weights = (covariances @ (moments + self.mean).unsqueeze(-1)).squeeze(-1)
+    def _padded(self, weights: Tensor) -> Tensor:
+        """Weights of features [n, feature] with zeros for the linear features."""
         return pad(weights, (0, self.uncertain_dim - self.feature_dim))
 
     @cached_property
@@ -133,14 +146,12 @@ class HeadPosterior:
     def with_tasks(self, count: int) -> HeadPosterior:
         """The same with `count` more tasks, which have no data: their heads have the prior mean."""
         moments = self.moments.new_zeros(count, self.feature_dim)
-        prior = identities(count, self.feature_dim, moments)
-        linear = identities(count, self.exploration.base.shape[-1], moments)
         return replace(
             self,
-            covariances=self.covariances.extended(prior),
+            covariances=with_more_tasks(self.covariances, count),
             moments=torch.cat([self.moments, moments]),
-            exploration=self.exploration.extended(linear),
-            known_heads=torch.cat([self.heads, self._heads_from(prior, moments)]),
+            exploration=with_more_tasks(self.exploration, count),
+            known_heads=torch.cat([self.heads, self._padded(moments + self.mean)]),
         )
 
     def with_mean(self, mean: Tensor, *, squared_radius: float) -> HeadPosterior:
@@ -150,36 +161,40 @@ class HeadPosterior:
     def given(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
         """`after` of a prior, by one factorisation for each task instead of many updates."""
         scaled, linear = self._split(features)
+        num_tasks = len(self.moments)
         return replace(
             self,
-            covariances=CopyOnWriteRows(inverse_grams(scaled, tasks, len(self.moments))),
-            moments=task_sums(scaled * targets[:, None], tasks, len(self.moments)),
-            exploration=CopyOnWriteRows(inverse_grams(linear, tasks, len(self.moments))),
+            covariances=of_samples(self.covariances, scaled, tasks, num_tasks),
+            moments=task_sums(scaled * targets[:, None], tasks, num_tasks),
+            exploration=of_samples(self.exploration, linear, tasks, num_tasks),
             tries=self.tries + (linear != 0).sum(0),
             known_heads=None,
         )
 
-    def after(self, features: Tensor, tasks: Tensor, targets: Tensor) -> HeadPosterior:
-        """The posterior with samples [n, feature + linear feature], [n], [n] added."""
-        covariances, exploration = self.covariances, self.exploration
+    def after(
+        self, features: Tensor, tasks: Tensor, targets: Tensor, shards: Shards = ONE_SHARD
+    ) -> HeadPosterior:
+        """The posterior with samples [n, feature + linear feature], [n], [n] added.
+
+        With several shards these are the samples of one of them, and tries are counted in all.
+        """
         scaled, linear = self._split(features)
-        for rows in distinct_rounds(tasks):
-            own = tasks[rows]
-            covariances = with_samples(covariances, own, scaled[rows])
-            exploration = with_samples(exploration, own, linear[rows])
+        covariances = after_samples(self.covariances, scaled, tasks)
         moments = self.moments.index_add(0, tasks, scaled * targets[:, None])
         changed = tasks.unique()
-        solved = self._heads_from(covariances[changed], moments[changed])
+        heads = self._padded(solved(covariances, moments[changed] + self.mean, changed))
         return replace(
             self,
             covariances=covariances,
             moments=moments,
-            exploration=exploration,
-            tries=self.tries + (linear != 0).sum(0),
-            known_heads=self.heads.index_copy(0, changed, solved),
+            exploration=after_samples(self.exploration, linear, tasks),
+            tries=self.tries + shards.sum((linear != 0).sum(0)),
+            known_heads=self.heads.index_copy(0, changed, heads),
         )
 
-    def expecting(self, features: Tensor, tasks: Tensor) -> HeadPosterior:
+    def expecting(
+        self, features: Tensor, tasks: Tensor, shards: Shards = ONE_SHARD
+    ) -> HeadPosterior:
         """The posterior if samples [n, feature + linear feature], [n] had their means as rewards.
 
         Variances are smaller, and heads are the same.
@@ -187,19 +202,18 @@ class HeadPosterior:
         scaled, linear = self._split(features)
         return replace(
             self,
-            covariances=with_groups(self.covariances, tasks, scaled),
-            exploration=with_groups(self.exploration, tasks, linear),
-            tries=self.tries + (linear != 0).sum(0),
+            covariances=expecting_samples(self.covariances, scaled, tasks),
+            exploration=expecting_samples(self.exploration, linear, tasks),
+            tries=self.tries + shards.sum((linear != 0).sum(0)),
             known_heads=self.heads,
         )
 
     def applied(self, directions: Tensor, tasks: Tensor) -> Tensor:
         """The covariance of tasks [row] times directions [row, n, feature + linear feature]."""
         scaled, linear = self._split(directions)
-        covariances = self.covariances[tasks]
-        once = scaled @ covariances
-        scaled = once + once @ self.mean_covariance @ covariances
-        explored = self.exploration_scale * (linear @ self.exploration[tasks])
+        once = products(self.covariances, scaled, tasks)
+        scaled = once + products(self.covariances, once @ self.mean_covariance, tasks)
+        explored = self.exploration_scale * products(self.exploration, linear, tasks)
         linear = explored + linear * self.untried_variances
         known = directions[..., self.uncertain_dim :]
         return torch.cat([scaled, linear, KNOWN_VARIANCE * known], dim=-1)
@@ -211,14 +225,14 @@ class HeadPosterior:
         """
         variances = self.model_variances(features, tasks)
         _, linear = self._split(features)
-        explored = ((linear @ self.exploration[tasks]) * linear).sum(-1)
+        explored = (products(self.exploration, linear, tasks) * linear).sum(-1)
         untried = (linear.square() * self.untried_variances).sum(-1)
         return (variances + self.exploration_scale * explored + untried).clamp_min(0)
 
     def model_variances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The variances without those of linear features: [row, action]."""
         scaled, _ = self._split(features)
-        once = scaled @ self.covariances[tasks]
+        once = products(self.covariances, scaled, tasks)
         variances = (once * scaled).sum(-1)
         if not self.has_mean:
             return variances
@@ -236,8 +250,3 @@ class PosteriorFit:
     features: Representation
     posterior: HeadPosterior
     offset: float
-
-
-def identities(count: int, size: int, like: Tensor) -> Tensor:
-    """[count, size, size], with the type and the device of a tensor."""
-    return torch.eye(size, dtype=like.dtype, device=like.device).repeat(count, 1, 1)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.linalg import ridge_cholesky, task_grams
+from gfucb.core.shards import ONE_SHARD, Shards, largest
 from gfucb.models.copy_on_write import CopyOnWriteRows
 
 
@@ -53,12 +54,15 @@ def distinct_rounds(tasks: Tensor) -> list[Tensor]:
     return [torch.tensor(indices, device=tasks.device) for indices in rounds]
 
 
-def parts_of_rows(tasks: Tensor, most: int) -> list[Tensor]:
+def parts_of_rows(tasks: Tensor, most: int, shards: Shards = ONE_SHARD) -> list[Tensor]:
     """Indices of rows [n] in at most `most` parts: the first rows of all tasks, then the next.
 
-    The parts have distinct tasks, if no task has more than `most` rows.
+    The parts have distinct tasks, if no task has more than `most` rows. All shards have as many
+    parts, of which some may be empty.
     """
     rounds = distinct_rounds(tasks)
+    num_missing = int(largest(shards, len(rounds))[0]) - len(rounds)
+    rounds += [tasks.new_zeros(0)] * num_missing
     if len(rounds) <= most:
         return rounds
     sizes = [len(rounds) // most + (index < len(rounds) % most) for index in range(most)]

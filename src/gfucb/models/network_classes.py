@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -14,6 +14,7 @@ from gfucb.core.digests import digest_of
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Representation
 from gfucb.core.setting_descriptions import describe_module
+from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.nn.networks import StandardisedColumns, default_network
@@ -189,8 +190,11 @@ class DefaultNetworkClass(_Networks):
 class StandardisedNetworkClass(DefaultNetworkClass):
     """The default network for columns of any scale: its first layer standardises them.
 
-    Location and spread are those of the inputs that the network is built for, and stay the same.
+    Location and spread are those of the inputs that the network is built for, those of all
+    `shards`, and stay the same.
     """
+
+    shards: Shards = field(default=ONE_SHARD, repr=False)
 
     def validate_inputs(self, inputs: Tensor) -> None:
         """Accept all inputs."""
@@ -201,7 +205,7 @@ class StandardisedNetworkClass(DefaultNetworkClass):
         """A network that standardises by these inputs, with weights drawn from `generator`."""
         network = super().initial(inputs, generator, device)
         layers = network.module.children()
-        first = StandardisedColumns(inputs.flatten(1))
+        first = StandardisedColumns(self.shards.gather(inputs.flatten(1)))
         return _on(NeuralRepresentation(nn.Sequential(first, *layers)), device)
 
 

@@ -12,11 +12,12 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Representation
 from gfucb.core.records import Prediction
-from gfucb.core.shards import ONE_SHARD, Shards
+from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.models.confidence_set import ConfidenceSet
 from gfucb.models.exploration_rates import exploration_rates
-from gfucb.models.head_posterior import HeadPosterior, identities
+from gfucb.models.head_posterior import HeadPosterior
 from gfucb.models.multihead import MultiheadFunction
+from gfucb.models.task_covariances import identity_matrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,8 @@ class PosteriorEllipsoid:
         """Lower factors of A_i^-1, [task, feature, feature]."""
         heads = self.centers
         tasks = torch.arange(len(heads), device=heads.device)
-        covariances = self.posterior.applied(identities(len(heads), heads.shape[1], heads), tasks)
+        eye = identity_matrices(len(heads), heads.shape[1], heads)
+        covariances = self.posterior.applied(eye, tasks)
         return torch.linalg.cholesky(torch.linalg.inv(0.5 * (covariances + covariances.mT)))
 
     def center_values(self, features: Tensor, tasks: Tensor) -> Tensor:
@@ -63,7 +65,7 @@ class PosteriorEllipsoid:
 
     def expecting(self, features: Tensor, tasks: Tensor) -> PosteriorEllipsoid:
         """The heads allowed if chosen features [row, feature] of tasks [row] bring their means."""
-        return replace(self, posterior=self.posterior.expecting(features, tasks))
+        return replace(self, posterior=self.posterior.expecting(features, tasks, self.shards))
 
     def value_covariances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """Phi A_task Phi^T in each row: [row, action, feature] -> [row, action, action]."""
@@ -78,7 +80,7 @@ class PosteriorEllipsoid:
         tasks = directions.any(-1).nonzero().squeeze(1)
         reach = torch.zeros_like(directions)
         reach[tasks] = self.posterior.applied(directions[tasks].unsqueeze(1), tasks).squeeze(1)
-        squared_length = (directions * reach).sum()
+        squared_length = self.shards.sum((directions * reach).sum())
         if self.squared_radius == 0 or squared_length == 0:
             return self.centers
         return self.centers + reach * (self.squared_radius / squared_length).sqrt()
@@ -87,12 +89,10 @@ class PosteriorEllipsoid:
         """sum_i (w_i - heads_i)^T A_i^-1 (w_i - heads_i) of heads [task, feature]."""
         steps = heads - self.centers
         moved = steps.any(-1).nonzero().squeeze(1)
-        if len(moved) == 0:
-            return 0.0
-        eye = identities(len(moved), heads.shape[1], heads)
+        eye = identity_matrices(len(moved), heads.shape[1], heads)
         covariances = self.posterior.applied(eye, moved)
         solved = torch.linalg.solve(covariances, steps[moved].unsqueeze(-1)).squeeze(-1)
-        return float((solved * steps[moved]).sum())
+        return totals(self.shards, float((solved * steps[moved]).sum()))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,9 @@ class PosteriorSet(ConfidenceSet):
         """The heads allowed on the representation of the center."""
         if representation is not None and representation is not self.center.representation:
             raise InvalidInputError("the set of a table has one representation, that of its center")
-        return PosteriorEllipsoid(self.posterior, self.squared_radius, self.growing_counts)
+        return PosteriorEllipsoid(
+            self.posterior, self.squared_radius, self.growing_counts, shards=self.data.shards
+        )
 
     @property
     def growing_counts(self) -> Tensor | None:

@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.nested import with_prefix
 from gfucb.core.validation.settings import LARGEST_COMPUTED
 from gfucb.core.validation.states import validate_state_tensor
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
+from gfucb.models.sample_covariances import SampleCovariances
+from gfucb.models.task_covariances import Covariances
 
 # Numbers of symmetric matrices differ by no more than this, and by no larger share of them.
 ASYMMETRY = 1e-9
@@ -29,14 +32,21 @@ def posterior_state(fit: PosteriorFit) -> dict[str, Tensor]:
     )
     return {
         "posterior.numbers": torch.tensor(numbers, dtype=torch.float64),
-        "posterior.covariances": posterior.covariances.whole,
         "posterior.moments": posterior.moments,
         "posterior.mean": posterior.mean,
         "posterior.mean_covariance": posterior.mean_covariance,
-        "posterior.exploration": posterior.exploration.whole,
         "posterior.tries": posterior.tries,
         "posterior.heads": posterior.heads,
+        **_tensors("covariances", posterior.covariances),
+        **_tensors("exploration", posterior.exploration),
     }
+
+
+def _tensors(name: str, matrices: Covariances) -> dict[str, Tensor]:
+    """Matrices of all tasks as one tensor, or the tensors of samples."""
+    if isinstance(matrices, SampleCovariances):
+        return with_prefix(f"posterior.{name}.", matrices.tensors())
+    return {f"posterior.{name}": matrices.whole}
 
 
 def restored_posterior(
@@ -52,43 +62,66 @@ def restored_posterior(
             "and no scale, radius or rate negative"
         )
     size = checked_floats(state, "posterior.mean", (None,)).shape[0]
-    linear = checked_floats(state, "posterior.exploration", (num_tasks, None, None)).shape[1]
+    linear = len(
+        validate_state_tensor(
+            state, "posterior.tries", (None,), dtype=torch.float64, low=0, is_finite=False
+        )
+    )
     shapes = {
-        "covariances": (num_tasks, size, size),
         "moments": (num_tasks, size),
         "mean": (size,),
         "mean_covariance": (size, size),
-        "exploration": (num_tasks, linear, linear),
         "heads": (num_tasks, size + linear),
     }
     found = {
         name: checked_floats(state, f"posterior.{name}", shape).to(device, copy=True)
         for name, shape in shapes.items()
     }
-    for name in ("covariances", "exploration"):
-        if not bool((found[name].diagonal(dim1=-2, dim2=-1) > 0).all()):
-            raise InvalidInputError(f"'posterior.{name}' of the state has no positive diagonal")
     if bool((found["mean_covariance"].diagonal() < 0).any()):
         raise InvalidInputError("'posterior.mean_covariance' of the state has negative variances")
-    for name in ("covariances", "exploration", "mean_covariance"):
-        if not torch.allclose(found[name], found[name].mT, rtol=ASYMMETRY, atol=ASYMMETRY):
-            raise InvalidInputError(f"'posterior.{name}' of the state is not symmetric")
-    tries = validate_state_tensor(
-        state, "posterior.tries", (linear,), dtype=torch.float64, low=0, is_finite=False
-    )
+    _require_symmetric("mean_covariance", found["mean_covariance"])
     return offset, HeadPosterior(
-        CopyOnWriteRows(found["covariances"]),
+        _restored_matrices(state, "covariances", num_tasks, size, device),
         found["moments"],
         found["mean"],
         found["mean_covariance"],
-        CopyOnWriteRows(found["exploration"]),
+        _restored_matrices(state, "exploration", num_tasks, linear, device),
         exploration_scale,
         noise,
         squared_radius,
-        tries.to(device, copy=True),
+        state["posterior.tries"].to(device, copy=True),
         untried_rate,
         found["heads"],
     )
+
+
+def _restored_matrices(
+    state: Mapping[str, Tensor], name: str, num_tasks: int, size: int, device: torch.device
+) -> Covariances:
+    """The matrices of all tasks, or samples from which they follow, checked."""
+    key = f"posterior.{name}"
+    if f"{key}.features" in state:
+        rows = checked_floats(state, f"{key}.features", (None, size), is_double=False)
+        shapes = {"tasks": (len(rows),), "heavy": (None,)}
+        tensors = {
+            part: validate_state_tensor(state, f"{key}.{part}", shape, dtype=torch.int64)
+            for part, shape in shapes.items()
+        }
+        grams = checked_floats(state, f"{key}.grams", (len(tensors["heavy"]), size, size))
+        _require_symmetric(f"{name}.grams", grams)
+        tensors |= {"features": rows, "grams": grams}
+        own = {part: tensor.to(device, copy=True) for part, tensor in tensors.items()}
+        return SampleCovariances.restored(own, num_tasks)
+    matrices = checked_floats(state, key, (num_tasks, size, size))
+    if not bool((matrices.diagonal(dim1=-2, dim2=-1) > 0).all()):
+        raise InvalidInputError(f"{key!r} of the state has no positive diagonal")
+    _require_symmetric(name, matrices)
+    return CopyOnWriteRows(matrices.to(device, copy=True))
+
+
+def _require_symmetric(name: str, matrices: Tensor) -> None:
+    if not torch.allclose(matrices, matrices.mT, rtol=ASYMMETRY, atol=ASYMMETRY):
+        raise InvalidInputError(f"'posterior.{name}' of the state is not symmetric")
 
 
 def checked_floats(
@@ -97,8 +130,9 @@ def checked_floats(
     shape: tuple[int | None, ...],
     *,
     low: float = -LARGEST_COMPUTED,
+    is_double: bool = True,
 ) -> Tensor:
-    """A tensor of finite float64 numbers of a computable size."""
-    return validate_state_tensor(
-        state, name, shape, dtype=torch.float64, low=low, high=LARGEST_COMPUTED
-    )
+    """A tensor of finite float64 numbers, or of float32 ones if allowed, of a computable size."""
+    is_single = not is_double and name in state and state[name].dtype == torch.float32
+    dtype = torch.float32 if is_single else torch.float64
+    return validate_state_tensor(state, name, shape, dtype=dtype, low=low, high=LARGEST_COMPUTED)

@@ -31,10 +31,8 @@ from gfucb.models.head_ellipsoid import HeadEllipsoid
 from gfucb.models.heads import HeadPenalty, HeadStatistics
 from gfucb.models.sample_ellipsoid import SampleEllipsoid
 from gfucb.models.sample_rows import SampleRows
+from gfucb.models.task_parts import parts_of_similar_size
 
-# Tasks are solved together up to this many numbers, which fit into the cache of one core. Shards of
-# one machine share its memory, and wait for it with larger parts.
-LARGEST_PART = 2**18
 # Factors of a call are kept for the next one up to this many numbers.
 LARGEST_KEPT = 2**22
 
@@ -214,6 +212,17 @@ class SampleStatistics(HeadStatistics):
 
         return self._by_kind(by_samples, inverse_squared_norms, features, tasks, ridge)
 
+    def products(self, vectors: Tensor, tasks: Tensor, ridge: float) -> Tensor:
+        """V_task^-1 of vectors: [row, n, feature], [row] -> [row, n, feature]."""
+
+        def by_samples(whitened: Tensor, vectors: Tensor) -> Tensor:
+            return (vectors - (vectors @ whitened.mT) @ whitened) / ridge
+
+        def by_factor(factors: Tensor, vectors: Tensor) -> Tensor:
+            return torch.cholesky_solve(vectors.mT, factors).mT
+
+        return self._by_kind(by_samples, by_factor, vectors, tasks, ridge)
+
     def solved(self, vectors: Tensor, tasks: Tensor, ridge: float) -> Tensor:
         """V_task^-1 of vectors: [row, feature], [row] -> [row, feature]."""
 
@@ -310,11 +319,7 @@ class SampleStatistics(HeadStatistics):
         return torch.cat(parts)[torch.cat(orders).argsort()]
 
     def _factors_of(self, tasks: Tensor, ridge: float) -> Iterator[tuple[Tensor, Tensor, bool]]:
-        """Parts of the tasks [n]: indices, W or L, and whether it is L.
-
-        A decision asks for widths, predictions and heads of the same tasks, so those of the last
-        call are kept, unless they are large.
-        """
+        """Parts of the tasks [n]: indices, W or L, and whether it is L; kept for the next call."""
         for last in self._solved_last:
             if last.ridge == ridge and torch.equal(last.tasks, tasks):
                 yield from last.parts
@@ -337,20 +342,7 @@ class SampleStatistics(HeadStatistics):
             self._solved_last[:] = [_SolvedTasks(tasks, ridge, parts)]
 
     def _parts(self, tasks: Tensor) -> Iterator[Tensor]:
-        """Indices of the tasks [n], in parts of similar numbers of samples: little is padded.
-
-        A part has either tasks with Gram matrices or others.
-        """
+        """Indices of the tasks [n] in parts; a part has tasks with Gram matrices, or others."""
         is_heavy = self.heavy[tasks] >= 0
         sizes = self.counts[tasks].masked_fill(is_heavy, self.feature_dim + 1)
-        order = sizes.argsort(stable=True)
-        sizes = sizes[order]
-        num_few, first = len(tasks) - int(is_heavy.sum()), 0
-        while first < len(tasks):
-            end = num_few if first < num_few else len(tasks)
-            # The largest number of samples of a part is that of its last task: two tries suffice.
-            count = max(1, LARGEST_PART // (self.feature_dim * max(1, int(sizes[first]))))
-            last = min(end, first + count) - 1
-            count = max(1, LARGEST_PART // (self.feature_dim * max(1, int(sizes[last]))))
-            yield order[first : min(end, first + count)]
-            first = min(end, first + count)
+        return parts_of_similar_size(sizes, self.feature_dim, ends=self.feature_dim)

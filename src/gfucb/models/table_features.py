@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gfucb.core.shards import ONE_SHARD, Shards, mean_of_all, totals
 from gfucb.models.table_layout import TableLayout
 
 # The sizes of features are bounded by the memory of all heads: at most this many numbers in the
-# covariance matrices of all tasks, and at most this many features.
-LARGEST_COVARIANCES = 2_000_000
+# covariance matrices of all tasks, and at most this many features. With more than MANY_TASKS tasks
+# no matrices are stored, and heads have the sizes of so many tasks.
+LARGEST_COVARIANCES, MANY_TASKS = 2_000_000, 1000
 MOST_FEATURES = 400
 FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
 # Standardised columns are clipped here, so that one typing error does not dominate a fit.
@@ -75,7 +77,12 @@ class TableColumns:
 
     @classmethod
     def of(
-        cls, layout: TableLayout, inputs: Tensor, num_tasks: int, generator: torch.Generator
+        cls,
+        layout: TableLayout,
+        inputs: Tensor,
+        num_tasks: int,
+        generator: torch.Generator,
+        shards: Shards = ONE_SHARD,
     ) -> TableColumns:
         """Standardise by inputs [n, column], and draw projection and frequencies."""
         context, _ = layout.split(inputs.to(torch.float64))
@@ -93,22 +100,23 @@ class TableColumns:
         explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
         frequencies = draws.to(inputs.device)
         plain = cls(layout, empty, empty + 1, projection, frequencies, num_tasks, explores_columns)
-        return plain.standardised_by(inputs)
+        return plain.standardised_by(inputs, shards)
 
-    def standardised_by(self, inputs: Tensor) -> TableColumns:
+    def standardised_by(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> TableColumns:
         """The same with location and spread of these inputs [n, column].
 
         A column with two values has half of their distance as spread. Its standard deviation would
         make a rare level of a categorical column the more important, the rarer it is.
         """
         context, _ = self.layout.split(inputs.to(torch.float64))
-        if len(context) == 0:
+        if totals(shards, len(context))[0] == 0:
             return self
-        location = context.mean(0)
-        spread = (context - location).square().mean(0).sqrt()
-        varies = spread > CONSTANT_SPREAD * context.abs().amax(0)
-        low, high = context.amin(0), context.amax(0)
-        has_two_values = ((context == low) | (context == high)).all(0)
+        location = mean_of_all(shards, context)
+        spread = mean_of_all(shards, (context - location).square()).sqrt()
+        low, high = _range_of_all(context, shards)
+        varies = spread > CONSTANT_SPREAD * torch.maximum(low.abs(), high.abs())
+        has_other = ((context != low) & (context != high)).any(0)
+        has_two_values = shards.sum(has_other.to(torch.int64)) == 0
         spread = torch.where(has_two_values, (high - low) / 2, spread)
         spread = torch.where(varies, spread, torch.ones_like(spread))
         return replace(self, location=location, spread=spread)
@@ -255,14 +263,23 @@ def fourier_features(columns: Tensor, frequencies: Tensor, length: float) -> Ten
     return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(len(frequencies))
 
 
+def _range_of_all(context: Tensor, shards: Shards) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest value of each column [n, column], over all shards."""
+    if shards.count == 1:
+        return context.amin(0), context.amax(0)
+    own = torch.stack([context.amin(0), context.amax(0)]) if len(context) else context[:0]
+    found = shards.gather(own)
+    return found.amin(0), found.amax(0)
+
+
 def largest_size(num_tasks: int) -> int:
     """The largest number of features whose covariances of all tasks fit in memory."""
-    return min(MOST_FEATURES, math.isqrt(LARGEST_COVARIANCES // num_tasks))
+    return min(MOST_FEATURES, math.isqrt(LARGEST_COVARIANCES // min(num_tasks, MANY_TASKS)))
 
 
 def largest_interactions(num_tasks: int) -> int:
     """The largest number of features where actions need many weights: P to 4 P."""
-    size = largest_size(num_tasks)
+    size, num_tasks = largest_size(num_tasks), min(num_tasks, MANY_TASKS)
     return max(size, min(4 * size, math.isqrt(2 * LARGEST_COVARIANCES // num_tasks)))
 
 

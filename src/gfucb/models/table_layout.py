@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gfucb.core.shards import ONE_SHARD, Shards, in_any
+
 
 @dataclass(frozen=True)
 class TableLayout:
@@ -30,45 +32,46 @@ class TableLayout:
     num_actions: int = 0
 
     @classmethod
-    def of_candidates(cls, candidates: Tensor) -> TableLayout:
+    def of_candidates(cls, candidates: Tensor, shards: Shards = ONE_SHARD) -> TableLayout:
         """The layout of candidates [row, action, column], from what differs between actions."""
         num_columns = candidates.shape[2]
         plain = cls(num_columns)
-        varies = (candidates != candidates[:, :1]).any(1).any(0).nonzero().squeeze(1)
+        varies = (candidates != candidates[:, :1]).any(1).any(0)
+        varies = _in_any_shard(varies, shards).nonzero().squeeze(1)
         if len(varies) == 0:
             return cls(num_columns, num_columns)
         first, last = int(varies[0]), int(varies[-1])
         for start, stop in ((first, num_columns), (0, last + 1)):
             block = candidates[:, :, start:stop].flatten(0, 1)
-            if stop - start > 1 and _is_one_hot(block):
+            if stop - start > 1 and _is_one_hot(block, shards):
                 return cls(num_columns, start, stop - start)
         return plain
 
     @classmethod
-    def of_samples(cls, inputs: Tensor) -> TableLayout:
+    def of_samples(cls, inputs: Tensor, shards: Shards = ONE_SHARD) -> TableLayout:
         """The layout of logged inputs [n, column]: the shortest one-hot block at the end."""
         num_columns, has_one_action = inputs.shape[1], False
         for start in range(num_columns - 2, -1, -1):
             block = inputs[:, start:]
-            if not bool(((block == 0) | (block == 1)).all()):
+            if not _is_binary(block, shards):
                 break
-            if _is_one_hot(block):
-                if int(block.any(0).sum()) > 1:
+            if _is_one_hot(block, shards):
+                if int(_in_any_shard(block.any(0), shards).sum()) > 1:
                     return cls(num_columns, start, num_columns - start)
                 has_one_action = True
         return cls(num_columns, num_columns if has_one_action else 0)
 
-    def corrected_by(self, inputs: Tensor) -> TableLayout:
+    def corrected_by(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> TableLayout:
         """The layout after more inputs [n, column], which may show actions not seen before."""
         if not self.num_actions:
-            return self if self.first_action == 0 else TableLayout.of_samples(inputs)
+            return self if self.first_action == 0 else TableLayout.of_samples(inputs, shards)
         stop = self.first_action + self.num_actions
-        if _is_one_hot(inputs[:, self.first_action : stop]):
+        if _is_one_hot(inputs[:, self.first_action : stop], shards):
             return self
         wider = [(start, stop) for start in range(self.first_action - 1, -1, -1)]
         wider += [(self.first_action, end) for end in range(stop + 1, self.num_columns + 1)]
         for start, end in wider:
-            if _is_one_hot(inputs[:, start:end]):
+            if _is_one_hot(inputs[:, start:end], shards):
                 return TableLayout(self.num_columns, start, end - start)
         return self
 
@@ -86,7 +89,17 @@ class TableLayout:
         return context, inputs[:, self.first_action : stop]
 
 
-def _is_one_hot(block: Tensor) -> bool:
-    """Whether each line of the block [n, column] is one 1 and otherwise 0."""
-    is_binary = bool(((block == 0) | (block == 1)).all())
-    return is_binary and bool((block.sum(1) == 1).all())
+def _is_one_hot(block: Tensor, shards: Shards) -> bool:
+    """Whether each line of the block [n, column] is one 1 and otherwise 0, in all shards."""
+    if not _is_binary(block, shards):
+        return False
+    return not in_any(shards, not bool((block.sum(1) == 1).all()))
+
+
+def _is_binary(block: Tensor, shards: Shards) -> bool:
+    return not in_any(shards, not bool(((block == 0) | (block == 1)).all()))
+
+
+def _in_any_shard(flags: Tensor, shards: Shards) -> Tensor:
+    """Which of the flags [n] are set in any shard."""
+    return flags if shards.count == 1 else shards.sum(flags.to(torch.int64)) > 0
