@@ -20,8 +20,13 @@ ROOT = HERE.parents[1]
 
 def build(out: Path) -> int:
     """Stage all pages and build the site; return the exit code of Sphinx."""
+    stage(ROOT, out / "source")
+    return build_html(out)
+
+
+def build_html(out: Path) -> int:
+    """Build the site from the pages that are staged in OUT/source."""
     source, html = out / "source", out / "html"
-    stage(ROOT, source)
     options = ["--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", str(HERE)]
     return sphinx_build([*options, "--doctree-dir", str(out / "doctrees"), str(source), str(html)])
 
