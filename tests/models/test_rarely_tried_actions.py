@@ -44,6 +44,7 @@ def test_without_a_known_range_actions_are_tried_more_often_but_at_a_bounded_sha
     for num_rounds in (100, 300):
         tries = sum(action == 0 for action in actions[:num_rounds])
         fewest = min(
-            UNKNOWN_RANGE_RATE * math.log1p(num_rounds), LARGEST_UNTRIED_SHARE * num_rounds / 2
+            UNKNOWN_RANGE_RATE * math.log1p(num_rounds),
+            0.5 + LARGEST_UNTRIED_SHARE * num_rounds / 2,
         )
         assert fewest - 1 <= tries <= fewest + 5

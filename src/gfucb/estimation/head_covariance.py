@@ -25,8 +25,9 @@ NUM_STEPS = 4
 NUM_STEPS_OF_HALVES = 3
 # The number of tasks times feature_dim^3 is at most this, in each step.
 LARGEST_COST = 5e8
-# With fewer samples than this many times the features, heads say too little about each other.
-SAMPLES_PER_FEATURE = 1.0
+# With fewer samples than this many times the features, heads say little about each other, and the
+# estimate costs much more than the rest of a fit.
+SAMPLES_PER_FEATURE = 0.25
 
 
 def covariance_factor(

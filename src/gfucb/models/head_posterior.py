@@ -28,7 +28,7 @@ from gfucb.models.task_covariances import (
 # An action that was tried fewer than UNTRIED_RATE * log(1 + number of samples) times has the
 # exploration variance times UNTRIED_FACTOR: a standard deviation of several reward ranges.
 UNTRIED_RATE, UNTRIED_FACTOR = 0.5, 256.0
-# With a larger rate, all such tries together are at most this share of the samples.
+# All tries beyond the first are together at most about this share of the samples.
 LARGEST_UNTRIED_SHARE = 0.25
 # The variance of weights that count as known. It makes covariances invertible.
 KNOWN_VARIANCE = 1e-12
@@ -139,7 +139,7 @@ class HeadPosterior:
         """
         counted = self.tries[self.tries.isfinite()]
         total = float(counted.sum())
-        most = LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
+        most = 0.5 + LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
         is_untried = self.tries < min(self.untried_rate * math.log1p(total), most)
         return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
 
