@@ -20,6 +20,7 @@ from gfucb.paper.fig2b import analysis as fig2b_analysis
 from gfucb.paper.fig2b import sweep as fig2b
 from gfucb.paper.fig2b.analysis import bonus_curve
 from gfucb.paper.fig3 import sweep as fig3
+from gfucb.paper.linear_mdp import sweep as linear_mdp
 from gfucb.paper.probe import sweep as probe
 from gfucb.runs.plots import save
 
@@ -54,6 +55,7 @@ def quick(tmp_path_factory):
             patch.setattr(sweep, "QUICK", replace(sweep.QUICK, **changes))
         for module, name in FEWER_STEPS:
             patch.setattr(module, name, 8)
+        patch.setattr(linear_mdp, "QUICK_EPISODES", 20)
         yield results_of
 
 
