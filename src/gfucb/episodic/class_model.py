@@ -23,6 +23,9 @@ CONCENTRATION = 0.1
 REWARD_SHARE = 0.3
 # Penalty on the squared weights of the softmax regression.
 WEIGHT_PENALTY = 0.3
+# The evidence falls by this times log(n) for each weight. Laplace's approximation has 0.5; many
+# weights of nearly certain classes are not determined by the data.
+WEIGHT_COST = 0.25
 SMALLEST_VARIANCE = 1e-9
 
 
@@ -155,7 +158,9 @@ class ClassModel:
         )
         bound += float((weighted * (self.log_features[data.pairs] - np.log(shares + 1e-300))).sum())
         bound += self._reward_evidence(weighted)
-        return bound - 0.5 * WEIGHT_PENALTY * float((self.weights**2).sum())
+        bound -= 0.5 * WEIGHT_PENALTY * float((self.weights**2).sum())
+        num_weights = len(self.weights) * (self.num_classes - 1)  # one class is redundant
+        return bound - WEIGHT_COST * num_weights * float(np.log(data.num_samples))
 
     def _reward_evidence(self, weighted: Floats) -> float:
         data = self.data
@@ -175,8 +180,12 @@ def dirichlet_evidence(outcomes: Floats, totals: Floats, num_next: Floats) -> fl
     It is the sum of the logarithms of one-step-ahead predictions, in any order.
     """
     prior = CONCENTRATION * num_next[:, None]
-    found = (gammaln(CONCENTRATION + outcomes) - gammaln(CONCENTRATION)).sum()
-    return float(found + (gammaln(prior) - gammaln(prior + totals)).sum())
+    # log Gamma is convex and true counts are integers: between these, the chord is a lower bound of
+    # the expectation. Its value at the expected count would be far too low for small counts.
+    whole = np.floor(outcomes)
+    below = gammaln(CONCENTRATION + whole)
+    found = below + (outcomes - whole) * np.log(CONCENTRATION + whole) - gammaln(CONCENTRATION)
+    return float(found.sum() + (gammaln(prior) - gammaln(prior + totals)).sum())
 
 
 def _reward_variance(data: ClassData) -> float:
