@@ -1,8 +1,10 @@
 # `make demo` runs the main job, `make test` runs all checks and tests.
 PYTHON ?= python3
-BIN := .venv/bin
+# Another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
+VENV ?= .venv
+BIN := $(VENV)/bin
 # Rebuilt whenever the dependency declarations change.
-STAMP := .venv/.installed
+STAMP := $(VENV)/.installed
 SOURCES := src tests benchmarks examples scripts
 
 .DEFAULT_GOAL := help
@@ -18,7 +20,7 @@ help:
 	@echo "make clean      remove the environment and all caches, but not the runs"
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv --clear .venv
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip setuptools
 	# torch by exact version first: a range may resolve to a build with gigabytes of CUDA libraries.
 	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
@@ -49,4 +51,4 @@ format: $(STAMP)
 	$(BIN)/ruff format $(SOURCES)
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
