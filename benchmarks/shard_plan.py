@@ -9,7 +9,9 @@ measured and predicted times. Then it prints the cases that are too large to mea
 tasks at 1,000 rounds a second.
 
 The model. A round of n rows in a shard takes n times the seconds of a row, and its exchanges. A fit
-takes the seconds of its samples, and in every step a sum of all gradients. Over a network a sum of
+takes the seconds of its samples, the seconds that its steps take with any batch, and in every step
+a sum of all gradients. What does not depend on the number of tasks follows from the two cases with
+one shard, whose batches have different sizes. Over a network a sum of
 G bytes over S shards takes the smaller of 2 log2(S) messages of G bytes (a tree) and 2 (S - 1)
 messages of G / S bytes (a ring). The memory of a shard is that of its samples, their features, and
 its heads.
@@ -83,7 +85,7 @@ class Costs:
     steps: int
     gradient: int
     exchanges: int
-    observe_exchanges: int = 7
+    observe_exchanges: int = 5
 
     @classmethod
     def of(cls, rows: list[dict[str, Any]]) -> Costs:
@@ -100,12 +102,27 @@ class Costs:
         )
 
 
-def predicted(row: dict[str, Any], first: dict[str, Any], steps: int) -> dict[str, Any]:
-    """The times of a measured case from those of the first case of its kind."""
-    share = row["tasks"] / first["tasks"] * row["work_seconds"] / first["work_seconds"]
-    fit = share * first["fits_seconds"] + steps * row["sums_seconds"]
-    exchanges = row["round_exchanges"] * row["latencies_seconds"]
-    seconds = share * first["rounds_seconds"] + exchanges
+def fixed_seconds(rows: list[dict[str, Any]], name: str) -> float:
+    """What fits or rounds of one shard take for any number of tasks: from two numbers of tasks."""
+    alone = sorted((row for row in rows if row["shards"] == 1), key=lambda row: row["tasks"])
+    if not alone or alone[0]["tasks"] == alone[-1]["tasks"]:
+        return 0.0
+    ratio = alone[-1]["tasks"] / alone[0]["tasks"]
+    return max(0.0, (ratio * alone[0][name] - alone[-1][name]) / (ratio - 1))
+
+
+def predicted(
+    row: dict[str, Any], first: dict[str, Any], rows: list[dict[str, Any]], steps: int
+) -> dict[str, Any]:
+    """The times of a measured case from those of the first case of its kind, and of one shard."""
+    share, slower = row["tasks"] / first["tasks"], row["work_seconds"] / first["work_seconds"]
+
+    def computed(name: str) -> float:
+        fixed = fixed_seconds(rows, name)
+        return slower * (fixed + share * (first[name] - fixed))
+
+    fit = computed("fits_seconds") + steps * row["sums_seconds"]
+    seconds = computed("rounds_seconds") + row["round_exchanges"] * row["latencies_seconds"]
     return {
         "kind": row["kind"],
         "shards": row["shards"],
@@ -187,7 +204,7 @@ def main() -> None:
     rows = measured["rows"]
     costs, machine = Costs.of(rows), Machine()
     first = {row["kind"]: row for row in reversed(rows)}
-    small = [predicted(row, first[row["kind"]], costs.steps) for row in rows]
+    small = [predicted(row, first[row["kind"]], rows, costs.steps) for row in rows]
     for row in small:
         print(
             f"{row['kind']:6} {row['shards']:3} shards: fit {row['fit_measured']:.3f} s measured, "

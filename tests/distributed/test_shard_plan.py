@@ -49,6 +49,15 @@ def test_small_cases_are_predicted_from_one_shard_and_single_exchanges(tmp_path,
     assert "joint choices a second" in large["breaks"]
 
 
+def test_steps_take_some_time_with_any_batch():
+    rows = [measured("weak", 1, 1000, 1.3, 0.2), measured("strong", 1, 4000, 4.3, 0.8)]
+    assert shard_plan.fixed_seconds(rows, "fits_seconds") == pytest.approx(0.3)
+    assert shard_plan.fixed_seconds(rows, "rounds_seconds") == 0
+    assert shard_plan.fixed_seconds(rows[:1], "fits_seconds") == 0
+    found = shard_plan.predicted(measured("strong", 4, 1000, 1.3, 0.2), rows[1], rows, 80)
+    assert found["fit_predicted"] == pytest.approx(1.3)
+
+
 def test_a_sum_over_shards_takes_the_faster_way():
     machine = shard_plan.Machine(latency=1.0, bandwidth=1.0)
     assert shard_plan.sum_seconds(8.0, 1, machine) == 0

@@ -135,14 +135,14 @@ def optimistic_heads(
     features = action_sets.features(template.representation)
     actions, is_exact = joint_actions(ellipsoid, features, action_sets)
     chosen = features[torch.arange(len(actions)), actions]
-    directions = torch.zeros_like(ellipsoid.centers).index_add(0, action_sets.tasks, chosen)
-    function = template.with_heads(ellipsoid.farthest_heads(directions))
+    heads, squared_distance = ellipsoid.farthest(chosen, action_sets.tasks)
+    function = template.with_heads(heads)
     rest = squared_radius - ellipsoid.squared_radius
     return Selection(
         function=function,
         actions=actions,
         values=function.values_of_features(chosen, action_sets.tasks),
-        squared_distance=rest + ellipsoid.squared_distance(function.heads),
+        squared_distance=rest + squared_distance,
         squared_radius=squared_radius,
         # With a norm bound the actions maximise an upper bound of the value only.
         is_exact=is_exact and ellipsoid.norm_bound is None,

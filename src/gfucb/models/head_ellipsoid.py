@@ -89,6 +89,11 @@ class HeadEllipsoid:
         """Means [row] with their unit variances, those of features [row, feature]."""
         return Prediction(mean, self.squared_widths(chosen.unsqueeze(1), tasks).squeeze(1))
 
+    def farthest(self, chosen: Tensor, tasks: Tensor) -> tuple[Tensor, float]:
+        """The heads with the largest sum of values of features [row, feature], and how far."""
+        heads = self.farthest_heads(torch.zeros_like(self.centers).index_add(0, tasks, chosen))
+        return heads, self.squared_distance(heads)
+
     def farthest_heads(self, directions: Tensor) -> Tensor:
         """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice.
 

@@ -46,18 +46,36 @@ class SampleEllipsoid(HeadEllipsoid):
         whitened = torch.linalg.solve_triangular(factors, features.mT, upper=False)
         return whitened.mT @ whitened
 
+    def farthest(self, chosen: Tensor, tasks: Tensor) -> tuple[Tensor, float]:
+        """The heads with the largest sum of values of features [row, feature], and how far."""
+        if self.norm_bound is not None:
+            return super().farthest(chosen, tasks)
+        tasks, positions = tasks.unique(return_inverse=True)
+        own = self.centers.new_zeros(len(tasks), self.centers.shape[1])
+        steps = self._steps(own.index_add(0, positions, chosen), tasks)
+        if steps is None:
+            return self.centers, 0.0
+        (distance,) = totals(
+            self.shards, float(self.statistics.norms(steps, tasks, self.ridge).sum())
+        )
+        # Most of very many heads do not change.
+        return self.centers.index_add(0, tasks, steps), distance
+
     def farthest_heads(self, directions: Tensor) -> Tensor:
         """The W in the set with the largest sum_i <directions[i], w_i>: [task, feature] twice."""
-        tasks = directions.any(-1).nonzero().squeeze(1)
-        own = directions[tasks]
-        reach = self.statistics.solved(own, tasks, self.ridge)
-        squared_length = self.shards.sum((own * reach).sum())
-        if self.squared_radius == 0 or squared_length == 0:
-            return self.centers
         if self.norm_bound is not None:
             return super().farthest_heads(directions)
-        steps = reach * (self.squared_radius / squared_length).sqrt()
-        return self.centers.index_add(0, tasks, steps)  # most of very many heads do not change
+        tasks = directions.any(-1).nonzero().squeeze(1)
+        steps = self._steps(directions[tasks], tasks)
+        return self.centers if steps is None else self.centers.index_add(0, tasks, steps)
+
+    def _steps(self, directions: Tensor, tasks: Tensor) -> Tensor | None:
+        """From the centers of distinct tasks [n] to the farthest heads; None if nowhere."""
+        reach = self.statistics.solved(directions, tasks, self.ridge)
+        squared_length = self.shards.sum((directions * reach).sum())
+        if self.squared_radius == 0 or squared_length == 0:
+            return None
+        return reach * (self.squared_radius / squared_length).sqrt()
 
     def _solved(self, directions: Tensor) -> Tensor:
         tasks = directions.any(-1).nonzero().squeeze(1)
