@@ -54,6 +54,16 @@ def attempt(agent: Agent, call) -> None:
         assert_same(agent, before[0])
 
 
+LABELS = st.one_of(st.text(max_size=3), st.integers(), st.dates(), st.none(), st.floats())
+INPUTS = st.lists(st.floats(), max_size=3)
+CATALOGUES = st.one_of(
+    VALUES,
+    st.lists(VALUES, max_size=4),
+    st.lists(VALUES, max_size=4).map(tuple),
+    st.dictionaries(LABELS, INPUTS, max_size=4),
+)
+
+
 FEW = settings(
     max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
@@ -93,3 +103,12 @@ def test_a_good_row_is_decided(known):
     agent, schema = known
     decision = agent.decide_table([GOOD], schema)
     assert math.isfinite(float(decision.optimistic_values[0]))
+
+
+@pytest.mark.filterwarnings("ignore")
+@FEW
+@given(catalogue=CATALOGUES)
+def test_any_catalogue(catalogue):
+    agent = Agent(refit="manual")
+    attempt(agent, lambda: agent.predict_from(catalogue, tasks=["a"]))
+    attempt(agent, lambda: agent.decide_from(catalogue, tasks=["a"]))
