@@ -2,6 +2,7 @@
 
     python -m benchmarks.suite run --quick --data DATA --processes 2
     python -m benchmarks.suite table --quick --data DATA
+    python -m benchmarks.suite table --add-runs newer-runs.csv older-runs.csv
 
 A repeated command computes the missing runs. Interrupted runs continue.
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 from gfucb.runs.plots import save
 from gfucb.runs.text_files import write_text
 
-from .analysis import contender_table, markdown, ratio_table, run_table
+from .analysis import contender_table, markdown, ratio_table, run_table, with_earlier_runs
 from .contenders import CONTENDERS, DEFAULT
 from .drawing import ratio_figure
 from .families import FAMILIES
@@ -47,6 +48,15 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--report-seeds", type=int, help="from 100 on; default 10, quick 2")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--tables", type=Path, help="directory of tables and figure; default --out")
+    parser.add_argument(
+        "--add-runs",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="CSV",
+        help="tables of runs that were made elsewhere or earlier: families and contenders without "
+        "finished runs here are read from the first file that has them",
+    )
     parser.add_argument("--label", default="default", help="version of the network agents")
     return parser
 
@@ -68,9 +78,9 @@ def plan_of(given: argparse.Namespace) -> Plan:
     )
 
 
-def write_tables(plan: Plan, directory: Path) -> str:
+def write_tables(plan: Plan, directory: Path, earlier: Sequence[Path] = ()) -> str:
     """Write runs, tables and figure to a directory; return the markdown."""
-    runs = run_table(plan)
+    runs = with_earlier_runs(run_table(plan), earlier)
     if runs.empty:
         raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")
     contenders, ratios = contender_table(runs), ratio_table(runs)
@@ -97,7 +107,7 @@ def main(words: Sequence[str] | None = None) -> None:
         return
     if given.command == "run":
         run(plan, given.processes, say)
-    say(write_tables(plan, given.tables or plan.out))
+    say(write_tables(plan, given.tables or plan.out, given.add_runs))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,22 @@ def run_table(plan: Plan) -> pd.DataFrame:
             for seed, result in results_of(plan.out, trial, plan.seeds_for_report).items():
                 lines.append(_line(family, contender, settings_text(trial.settings), seed, result))
     return pd.DataFrame(lines, columns=[*RUN_COLUMNS, "commit"])
+
+
+def with_earlier_runs(runs: pd.DataFrame, earlier: Sequence[Path]) -> pd.DataFrame:
+    """Add lines of earlier run tables, for families and contenders that have none.
+
+    Of several tables the first that has a family and contender counts, with all of its seeds.
+    """
+    for path in earlier:
+        found = pd.read_csv(path, dtype={"settings": str}).fillna({"settings": ""})
+        if list(found.columns) != [*RUN_COLUMNS, "commit"]:
+            raise SystemExit(f"{path} is no table of runs: its columns are {list(found.columns)}")
+        known = set(zip(runs["family"], runs["contender"], strict=True))
+        pairs = zip(found["family"], found["contender"], strict=True)
+        is_new = [pair not in known and pair[0] in FAMILIES for pair in pairs]
+        runs = found[is_new] if runs.empty else pd.concat([runs, found[is_new]])
+    return runs.reset_index(drop=True)
 
 
 def _line(
@@ -93,9 +110,16 @@ def ratio_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "seconds": default_line["seconds"],
                 "alternative_seconds": own.loc[best, "seconds"],
                 "latency": default_line["latency"],
+                "commit": _commits(runs, str(family)),
             }
         )
     return pd.DataFrame(lines)
+
+
+def _commits(runs: pd.DataFrame, family: str) -> str:
+    """The commits of the runs of the default, abbreviated."""
+    own = runs[(runs["family"] == family) & (runs["contender"] == DEFAULT)]["commit"]
+    return " ".join(dict.fromkeys(f"{c[:7]}{'+' * c.endswith('+')}" for c in own.astype(str)))
 
 
 def paired_regrets(
@@ -163,6 +187,7 @@ def _ratio_lines(ratios: pd.DataFrame) -> list[str]:
         "stuck, default / alternative",
         "seconds, default / alternative",
         "worst latency, s",
+        "commit of the default",
     )
     rows = []
     for line in ratios.to_dict("records"):
@@ -181,6 +206,7 @@ def _ratio_lines(ratios: pd.DataFrame) -> list[str]:
                 stuck,
                 f"{line['seconds']:.1f} / {line['alternative_seconds']:.1f}",
                 f"{line['latency']:.2f}",
+                line["commit"],
             )
         )
     return _lines(head, rows)

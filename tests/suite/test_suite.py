@@ -10,8 +10,13 @@ import pytest
 import torch
 from benchmarks.suite import running
 from benchmarks.suite.__main__ import main, parser, plan_of
-from benchmarks.suite.analysis import contender_table, ratio_interval, ratio_table
-from benchmarks.suite.contenders import CONTENDERS, Contender, Registered
+from benchmarks.suite.analysis import (
+    RUN_COLUMNS,
+    contender_table,
+    ratio_interval,
+    ratio_table,
+)
+from benchmarks.suite.contenders import CONTENDERS, DEFAULT, Contender, Registered
 from benchmarks.suite.families import FAMILIES, Family
 from benchmarks.suite.playing import ProblemRun, play_problem
 from benchmarks.suite.problems.synthetic import FixedArms
@@ -214,3 +219,22 @@ def test_settings_are_chosen_on_tuning_seeds_only(small_suite, tmp_path, monkeyp
     assert best is not None and best.settings == {"alpha": 0.7}
     del found["0.1", 2001]
     assert running.best_trial(plan, FAMILIES["tiny"], "linear-task") is None
+
+
+def test_earlier_runs_fill_what_is_missing(tmp_path):
+    def lines(contender: str, regret: float, commit: str) -> pd.DataFrame:
+        values = ("linear", contender, "", 1.0, 0.1, float("nan"), commit)
+        names = ("family", "contender", "settings", "seconds", "latency", "stuck", "commit")
+        table = pd.DataFrame([dict(zip(names, values, strict=True)) for _ in range(3)])
+        return table.assign(seed=[100, 101, 102], regret=regret)[[*RUN_COLUMNS, "commit"]]
+
+    newer, older = tmp_path / "newer.csv", tmp_path / "older.csv"
+    lines(DEFAULT, 2.0, "a" * 40).to_csv(newer, index=False)
+    both = [lines(DEFAULT, 9.0, "b" * 40), lines("linear-task", 4.0, "b" * 40 + "+")]
+    pd.concat(both).to_csv(older, index=False)
+    main(["table", "--out", str(tmp_path), "--add-runs", str(newer), str(older)])
+    (line,) = pd.read_csv(tmp_path / "table-default.csv").to_dict("records")
+    assert line["regret"] == 2.0 and line["ratio"] == 0.5 and line["commit"] == "aaaaaaa"
+    newer.write_text("family,regret\n")
+    with pytest.raises(SystemExit, match="no table of runs"):
+        main(["table", "--out", str(tmp_path), "--add-runs", str(newer)])
