@@ -199,7 +199,7 @@ def test_the_printed_procedure_leaves_its_set_at_two_thousand_samples(digits_at_
     assert violations[0] > 1
     assert violations[1] > 10 * violations[0] and violations[2] > 10 * violations[1]
     # The end is not reproducible: dead units, or values without digits.
-    literal = FineTuning.literal_sum(50)(confidence_set, action_sets)
+    literal = FineTuning.literal_sum(30)(confidence_set, action_sets)
     assert literal.violation > 1e6
     assert not confidence_set.contains(literal.function)
 
@@ -207,7 +207,7 @@ def test_the_printed_procedure_leaves_its_set_at_two_thousand_samples(digits_at_
 @pytest.mark.slow
 def test_with_the_mean_instead_of_the_sum_the_constraint_is_never_met(digits_at_round_200):
     confidence_set, action_sets = digits_at_round_200
-    literal = FineTuning.literal_mean(iterations=50)(confidence_set, action_sets)
+    literal = FineTuning.literal_mean(iterations=30)(confidence_set, action_sets)
     assert literal.violation > 10  # of the summed constraint, which defines the set
     mean_distance = literal.squared_distance / len(confidence_set.data)
     assert mean_distance < confidence_set.squared_radius  # the averaged constraint does not bind
@@ -216,7 +216,7 @@ def test_with_the_mean_instead_of_the_sum_the_constraint_is_never_met(digits_at_
 @pytest.mark.slow
 def test_the_stable_version_is_inside_the_set_and_optimistic(digits_at_round_200):
     confidence_set, action_sets = digits_at_round_200
-    stable = FineTuning.stable(iterations=50)(confidence_set, action_sets)
+    stable = FineTuning.stable(iterations=30)(confidence_set, action_sets)
     assert stable.violation == 0
     assert confidence_set.contains(stable.function)
     assert total(stable) > total(Greedy()(confidence_set, action_sets)) + 0.1

@@ -269,5 +269,5 @@ def test_the_learner_updates_the_statistics_of_the_weights():
 def test_on_digits_no_certified_function_is_outside_its_set():
     environment = ImageBandit(load_digits(), num_tasks=10, num_actions=5, seed=7)
     agent = GFUCB(10, seed=7, action_selector=Certified(), fit=VariableProjection(steps=10))
-    rows = list(play(agent, environment, num_rounds=12))
+    rows = list(play(agent, environment, num_rounds=8))
     assert max(row["violation"] for row in rows) <= 1e-6
