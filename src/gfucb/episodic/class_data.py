@@ -61,7 +61,9 @@ class ClassData:
             columns.append(np.stack([groups, pairs, following, table.key_indices[own]]))
             rewards.append(table.rewards[own])
             num_next.append(max(1, len(np.unique(following[following >= 0]))))
-        rows, indices = _distinct(np.concatenate(columns, axis=1))
+        every = np.concatenate(columns, axis=1)
+        first, indices = _distinct(every[:3])  # the key follows from the group and the pair
+        rows = every[:, first]
         received = np.concatenate(rewards)
         return cls(
             distinct.rows.astype(np.float64),
@@ -100,12 +102,12 @@ class ClassData:
 
 
 def _distinct(columns: Integers) -> tuple[Integers, Integers]:
-    """The distinct columns of integers from -1 on, [column, row], and the number of each one."""
+    """Where each distinct row of integers from -1 on, [column, row], is first; its number."""
     codes = np.zeros(columns.shape[1], dtype=np.int64)
     for values in columns:
         codes = codes * (int(values.max(initial=0)) + 2) + values + 1
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return columns[:, first], inverse.reshape(-1)
+    return np.asarray(first), inverse.reshape(-1)
 
 
 def sums_by(indices: Integers, values: Floats, size: int) -> Floats:
