@@ -156,6 +156,22 @@ def test_a_network_beside_a_wide_table_is_that_of_all_shards():
 
 
 @pytest.mark.parametrize("kind", [columns, arms, items])
+@pytest.mark.parametrize("count", [2, 8])
+def test_shards_continue_from_their_saved_states(kind, count):
+    def restored(shards):
+        agent, _ = play(kind, shards, rounds=1)  # with eight shards some have no samples
+        same = gfucb.GFUCB(agent.num_tasks, seed=4)
+        Shard(same, shards)
+        same.load_state(agent.state())
+        return agent, same
+
+    for agent, same in in_threads(count, restored):
+        assert same.learner.num_samples == agent.learner.num_samples
+        state = agent.state()
+        assert all(torch.equal(x, same.state()[name]) for name, x in state.items())
+
+
+@pytest.mark.parametrize("kind", [columns, arms, items])
 def test_many_tasks_without_matrices_are_those_with_them(kind, monkeypatch):
     monkeypatch.setattr(table_features, "MANY_TASKS", TASKS - 1)
     monkeypatch.setattr(table_samples, "MANY_TASKS", TASKS - 1)

@@ -271,9 +271,11 @@ class PosteriorLearner(LearnerBase):
         of_memory = {} if memory is None else memory.tensors()
         names = (*NAMES, *self.scaling.tensors(self.scale), *of_memory)
         validate_state_names(state, names, optional_prefixes=prefixes)
-        num_samples = validate_data(state, self.num_tasks)
+        is_shard = self.shards.count > 1
+        num_samples = validate_data(state, self.num_tasks, allow_empty=is_shard)
         memory = memory and memory.restored(state)
-        num_fits, samples_at_fit = validate_counters(state, num_samples, memory)
+        (all_samples,) = totals(self.shards, num_samples)
+        num_fits, samples_at_fit = validate_counters(state, int(all_samples), memory)
         scaled = None if memory is not None and memory.num_dropped else state["data.targets"]
         scale = self.scaling.restored(state, scaled, self.shards)
         inputs = state["data.inputs"].to(self.device, copy=True)
