@@ -1,9 +1,17 @@
 """Named random streams."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
-from gfucb.core.random import global_randomness_from, random_actions, random_stream
+from gfucb.core.random import (
+    global_randomness_from,
+    initial_weights_from,
+    random_actions,
+    random_stream,
+)
+from gfucb.models.nn.networks import default_network
 
 
 def draws(*stream: str | int) -> list[float]:
@@ -48,3 +56,28 @@ def test_random_actions_are_available(seed):
     available = torch.tensor([[False, True, False], [True, False, True]])
     actions = random_actions(available, random_stream(seed, "actions"))
     assert bool(available[torch.arange(2), actions].all())
+
+
+def test_networks_made_in_several_threads_have_the_weights_of_one():
+    def weights(_: int) -> torch.Tensor:
+        network = default_network((30,), random_stream(0, "network"))
+        return torch.cat([p.detach().flatten() for p in network.parameters()])
+
+    alone = weights(0)
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(weights, range(40)):
+            torch.testing.assert_close(found, alone, rtol=0, atol=0)
+
+
+def test_threads_leave_the_global_generator_as_it_was_after_short_blocks():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+
+    def draw(index: int) -> torch.Tensor:
+        with initial_weights_from(random_stream(index, "weights")):
+            return torch.rand(100)
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(draw, [1, 2] * 20))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(draws, found[index % 2]) for index, draws in enumerate(found))

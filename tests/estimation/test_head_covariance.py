@@ -110,7 +110,7 @@ def test_a_covariance_that_does_not_predict_other_tasks_is_refused():
 
 def test_very_few_samples_have_no_covariance(monkeypatch):
     few = TaskMoments.of(FEATURES[:4], OF_TASK[:4] % 2, TARGETS[:4], 2, pseudo_square=1.0)
-    monkeypatch.setattr(head_covariance, "_predicts_other_tasks", lambda sums, ratio: True)
+    monkeypatch.setattr(head_covariance, "_predicts_other_tasks", lambda *_: True)
     assert covariance_factor(few, SCALES, RATIO) is not None
     monkeypatch.setattr(head_covariance, "SAMPLES_PER_FEATURE", 0.5)
     assert covariance_factor(few, SCALES, RATIO) is None

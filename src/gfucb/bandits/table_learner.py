@@ -159,8 +159,9 @@ class TableLearner(PosteriorLearner):
         }
         if columns.projection is not None:
             state[PROJECTION] = columns.projection
-        if fit.features.factor is not None:
-            state[FACTOR] = fit.features.factor
+        if columns.num_tasks > 1:  # without a covariance an empty one: its absence is an error
+            factor = fit.features.factor
+            state[FACTOR] = columns.location.new_zeros(0, 0) if factor is None else factor
         if fit.features.pooled is not None:
             state |= _pooled_state(fit.features.pooled)
         return state
@@ -197,11 +198,10 @@ class TableLearner(PosteriorLearner):
             bool(explores_columns),
             has_pooled=POOLED_WEIGHTS in state,
         )
-        has_factor = num_tasks > 1 and FACTOR in state
         features = TableFeatures(
             columns,
             _restored_scales(state, "table.scales", has_mean=num_tasks > 1),
-            self._restored_factor(state, posterior.feature_dim) if has_factor else None,
+            self._restored_factor(state, posterior.feature_dim) if num_tasks > 1 else None,
             self._restored_pooled(state, columns) if columns.has_pooled else None,
         )
         return PosteriorFit(features, posterior, offset)
@@ -217,8 +217,11 @@ class TableLearner(PosteriorLearner):
         scales = _restored_scales(state, POOLED_SCALES, has_mean=num_actions > 1)
         return PooledFunction(frequencies.to(self.device), scales, weights.to(self.device))
 
-    def _restored_factor(self, state: Mapping[str, Tensor], size: int) -> Tensor:
-        """The saved factor; one that is not a lower Cholesky factor is refused."""
+    def _restored_factor(self, state: Mapping[str, Tensor], size: int) -> Tensor | None:
+        """The saved factor, None if it is empty; what is no lower Cholesky factor is refused."""
+        if FACTOR in state and state[FACTOR].numel() == 0:
+            checked_floats(state, FACTOR, (0, 0))
+            return None
         factor = checked_floats(state, FACTOR, (size, size))
         if bool(factor.triu(1).any()) or not bool((factor.diagonal() > 0).all()):
             raise InvalidInputError(f"'{FACTOR}' of the state is not a lower Cholesky factor")

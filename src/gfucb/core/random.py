@@ -7,11 +7,15 @@ therefore never changes the draws of another one, and a run resumes without a sa
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor
+
+# Held while torch's global generators are seeded or set back.
+_SEEDING = threading.RLock()
 
 
 def random_stream(seed: int, *names: str | int) -> torch.Generator:
@@ -35,10 +39,27 @@ def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
     state when the block ends, and their draws in it are independent of those of `generator`.
     """
     seed = int(torch.randint(2**62, (), generator=generator))
-    with torch.random.fork_rng():
-        torch.default_generator.manual_seed(seed)
-        if torch.cuda.is_available():
-            torch.cuda.manual_seed_all(seed)
+    with ExitStack() as former_state:
+        with _SEEDING:
+            former_state.enter_context(torch.random.fork_rng())
+            torch.default_generator.manual_seed(seed)
+            if torch.cuda.is_available():
+                torch.cuda.manual_seed_all(seed)
+        try:
+            yield
+        finally:
+            with _SEEDING:
+                former_state.close()
+
+
+@contextmanager
+def initial_weights_from(generator: torch.Generator) -> Iterator[None]:
+    """`global_randomness_from` for a short block, in which no other thread seeds the generators.
+
+    Fits in the background and shards in threads make networks at the same time, and the weights
+    must not depend on that.
+    """
+    with _SEEDING, global_randomness_from(generator):
         yield
 
 

@@ -2,7 +2,7 @@
 
 The paper has no experiment with Algorithm 2. We compare it, on ten linear MDPs that share features,
 with LSVI-UCB on the true representation and with one agent per task, once with a finite class that
-contains the true representation and once with the default, which learns a representation.
+contains the true representation and once with a network.
 """
 
 from gfucb.paper.common import Reproduction

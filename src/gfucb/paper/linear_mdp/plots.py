@@ -1,4 +1,4 @@
-"""The two panels of the linear MDPs: regret curves with a finite class and by default."""
+"""The two panels of the linear MDPs: regret curves with a finite class and with a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from gfucb.runs.figure_style import STYLE
 TITLES = {
     "finite class": "finite class of representations",
     "network": "network representation",
-    "default": "default: learned classes",
 }
 CURVES = {
     ORACLE: ("LSVI-UCB, true representation", "#222222"),
@@ -26,15 +25,10 @@ def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel for each class of representations."""
     with rc_context(STYLE):
         drawn = Figure(figsize=(9.6, 4.0), layout="constrained")
-        titles = {part: TITLES[part] for part in rows["part"].unique()}
-        panels = drawn.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-        for axes, (part, title) in zip(panels, titles.items(), strict=True):
+        panels = drawn.subplots(1, len(TITLES), sharey=True)
+        for axes, (part, title) in zip(panels, TITLES.items(), strict=True):
             for agent, (label, colour) in CURVES.items():
-                own = rows[rows["agent"] == agent]
-                if agent == ORACLE:  # the same in all parts
-                    own = own.drop_duplicates(["seed", "episode"])
-                else:
-                    own = own[own["part"] == part]
+                own = rows[(rows["part"] == part) & (rows["agent"] == agent)]
                 table = own.pivot(index="episode", columns="seed", values="cumulative_regret")
                 draw_mean_and_band(axes, table, color=colour, label=label)
             axes.set(xlabel="episode", xlim=(0, None))
