@@ -14,9 +14,9 @@ from gfucb.models.table_features import (
     LARGEST_COVARIANCES,
     LARGEST_STANDARDISED,
     MANY_TASKS,
-    MOST_COLUMNS,
     MOST_FEATURES,
     MOST_FREQUENCIES,
+    WIDE_TABLE,
     TableColumns,
     TableFeatures,
     TableScales,
@@ -193,16 +193,18 @@ class TestScales:
 
 class TestSizes:
     def test_many_columns_are_projected_to_orthonormal_directions(self):
-        inputs = normal("wide", ROWS, 260)
+        most = most_directions(TableLayout(460), 1)
+        assert most == MOST_FEATURES - 17  # beside a constant and eight frequencies
+        inputs = normal("wide", ROWS, 460)
         columns = columns_of(inputs)
-        assert columns.num_directions == MOST_COLUMNS
-        eye = torch.eye(MOST_COLUMNS).double()
+        assert columns.num_directions == most
+        eye = torch.eye(most).double()
         torch.testing.assert_close(columns.projection.T @ columns.projection, eye)
-        assert columns.standardise(inputs)[0].shape == (ROWS, MOST_COLUMNS)
+        assert columns.standardise(inputs)[0].shape == (ROWS, most)
         features = TableFeatures(columns, SCALES)(inputs)
-        expected = len(columns.scales(SCALES)) + 1 + MOST_COLUMNS
+        expected = len(columns.scales(SCALES)) + 1 + most
         assert features.shape == (ROWS, expected)
-        assert columns_of(normal("narrow", ROWS, MOST_COLUMNS)).projection is None
+        assert columns_of(normal("narrow", ROWS, most)).projection is None
 
     def test_fewer_frequencies_for_many_actions_and_tasks(self):
         counts = []
@@ -261,3 +263,20 @@ def test_many_actions_have_weights_of_their_own():
         size = largest_interactions(num_tasks)
         assert largest_size(num_tasks) <= size <= 4 * largest_size(num_tasks)
         assert num_tasks * size**2 <= 2 * LARGEST_COVARIANCES
+
+
+def test_candidates_with_few_columns_explore_smoothly():
+    """Between two inputs that were tried, a third one is still uncertain."""
+    narrow = columns_of(TABLE)
+    assert narrow.explores_smoothly
+    assert not columns_of(normal("wide", ROWS, WIDE_TABLE)).explores_smoothly
+    arms = torch.cat([TABLE, torch.eye(2).double()[torch.arange(ROWS) % 2]], dim=1)
+    assert not columns_of(arms, TableLayout(COLUMNS + 2, COLUMNS, 2)).explores_smoothly
+    ends = torch.tensor([[-1.0, 0, 0], [1.0, 0, 0]]).double().repeat(50, 1)
+    tried = narrow.linear_features(ends)
+    covariance = torch.linalg.inv(torch.eye(tried.shape[1]).double() + tried.mT @ tried)
+    middle = narrow.linear_features(torch.zeros(1, 3).double())
+    uncertain = ((middle @ covariance) * middle).sum(1)
+    known = ((tried[:1] @ covariance) * tried[:1]).sum(1)
+    assert float(uncertain) > 5 * float(known)
+    assert len(narrow.action_columns()) == tried.shape[1]
