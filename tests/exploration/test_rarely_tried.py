@@ -13,31 +13,34 @@ TASKS = torch.arange(ROWS)
 ONE_HOT = torch.eye(ACTIONS, dtype=torch.bool).expand(ROWS, -1, -1)
 
 
-def required(upper: torch.Tensor, missing: list[float], lacking: list[int]) -> torch.Tensor:
-    return required_tries(ONE_HOT[..., lacking], torch.tensor(missing), upper, TASKS, ONE_SHARD)
+def required(values: torch.Tensor, missing: list[float], lacking: list[int]) -> torch.Tensor:
+    bonuses = torch.ones_like(values)
+    return required_tries(
+        ONE_HOT[..., lacking], torch.tensor(missing), values, bonuses, TASKS, ONE_SHARD
+    )
 
 
 def test_the_rows_that_lose_least_try_an_action():
-    upper = torch.zeros(ROWS, ACTIONS).double()
-    upper[:, 0] = torch.tensor([5.0, 1.0, 4.0, 2.0, 6.0, 3.0])
-    found = required(upper, [2.0], [1])
+    values = torch.zeros(ROWS, ACTIONS).double()
+    values[:, 0] = torch.tensor([5.0, 1.0, 4.0, 2.0, 6.0, 3.0])
+    found = required(values, [2.0], [1])
     assert found.nonzero().tolist() == [[1, 1], [3, 1]]
 
 
 def test_a_row_tries_one_action_and_what_is_not_available_is_not_tried():
-    upper = torch.zeros(ROWS, ACTIONS).double()
-    upper[1:, 2] = -torch.inf
-    found = required(upper, [9.0, 9.0], [1, 2])
+    values = torch.zeros(ROWS, ACTIONS).double()
+    values[1:, 2] = -torch.inf
+    found = required(values, [9.0, 9.0], [1, 2])
     assert found.sum(1).tolist() == [1] * ROWS
     assert found[0, 1] and not found[1:, 2].any()
 
 
 def test_equal_gaps_are_resolved_by_the_number_of_the_task():
-    upper = torch.zeros(ROWS, ACTIONS).double()
+    values = torch.zeros(ROWS, ACTIONS).double()
     backwards = required_tries(
-        ONE_HOT[..., [1]], torch.tensor([2.0]), upper, TASKS.flip(0), ONE_SHARD
+        ONE_HOT[..., [1]], torch.tensor([2.0]), values, values, TASKS.flip(0), ONE_SHARD
     )
-    assert torch.equal(backwards.flip(0), required(upper, [2.0], [1]))
+    assert torch.equal(backwards.flip(0), required(values, [2.0], [1]))
 
 
 def test_tasks_do_not_all_try_the_same_action_at_once():

@@ -16,7 +16,6 @@ from gfucb.models.table_features import (
     MANY_TASKS,
     MOST_FEATURES,
     MOST_FREQUENCIES,
-    WIDE_TABLE,
     TableColumns,
     TableFeatures,
     TableScales,
@@ -263,20 +262,3 @@ def test_many_actions_have_weights_of_their_own():
         size = largest_interactions(num_tasks)
         assert largest_size(num_tasks) <= size <= 4 * largest_size(num_tasks)
         assert num_tasks * size**2 <= 2 * LARGEST_COVARIANCES
-
-
-def test_candidates_with_few_columns_explore_smoothly():
-    """Between two inputs that were tried, a third one is still uncertain."""
-    narrow = columns_of(TABLE)
-    assert narrow.explores_smoothly
-    assert not columns_of(normal("wide", ROWS, WIDE_TABLE)).explores_smoothly
-    arms = torch.cat([TABLE, torch.eye(2).double()[torch.arange(ROWS) % 2]], dim=1)
-    assert not columns_of(arms, TableLayout(COLUMNS + 2, COLUMNS, 2)).explores_smoothly
-    ends = torch.tensor([[-1.0, 0, 0], [1.0, 0, 0]]).double().repeat(50, 1)
-    tried = narrow.linear_features(ends)
-    covariance = torch.linalg.inv(torch.eye(tried.shape[1]).double() + tried.mT @ tried)
-    middle = narrow.linear_features(torch.zeros(1, 3).double())
-    uncertain = ((middle @ covariance) * middle).sum(1)
-    known = ((tried[:1] @ covariance) * tried[:1]).sum(1)
-    assert float(uncertain) > 5 * float(known)
-    assert len(narrow.action_columns()) == tried.shape[1]

@@ -23,7 +23,6 @@ from gfucb.models import MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import checked_floats
 from gfucb.models.table_features import (
-    WIDE_TABLE,
     PooledFunction,
     TableColumns,
     TableFeatures,
@@ -32,6 +31,8 @@ from gfucb.models.table_features import (
 )
 from gfucb.models.table_layout import TableLayout
 
+# A table with this many columns is wide.
+WIDE_TABLE = 16
 PROJECTION, FACTOR = "table.projection", "table.factor"
 POOLED_FREQUENCIES, POOLED_WEIGHTS, POOLED_SCALES = (
     f"table.pooled_{name}" for name in ("frequencies", "weights", "scales")
@@ -146,7 +147,7 @@ class TableLearner(PosteriorLearner):
             layout.num_columns,
             layout.first_action,
             layout.num_actions,
-            int(columns.explores_columns) + int(columns.explores_smoothly),
+            int(columns.explores_columns),
             columns.num_tasks,
         )
         state = {
@@ -170,7 +171,7 @@ class TableLearner(PosteriorLearner):
     ) -> PosteriorFit:
         """The fit with the saved layout, standardisation, frequencies, scales and correlation."""
         saved = validate_state_tensor(state, "table.layout", (5,), dtype=torch.int64, low=0)
-        num_columns, first_action, num_actions, explored, num_tasks = saved.tolist()
+        num_columns, first_action, num_actions, explores_columns, num_tasks = saved.tolist()
         width = inputs.shape[1:].numel()
         if num_columns != width or first_action + num_actions > width:
             raise InvalidInputError(
@@ -194,9 +195,8 @@ class TableLearner(PosteriorLearner):
             projection,
             checked_floats(state, "table.frequencies", (None, directions)).to(self.device),
             num_tasks,
-            explored >= 1,
+            bool(explores_columns),
             has_pooled=POOLED_WEIGHTS in state,
-            explores_smoothly=explored >= 2,
         )
         features = TableFeatures(
             columns,

@@ -85,25 +85,12 @@ def fit_table(
         factor = covariance_factor(sums, deviations, scales.mean_ratio, known, shards)
     posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor, shards)
     function = None if pooled is None else pooled.function
-    common = common_share(scales.mean_ratio)
-    heads = _head_posterior(
-        posterior, samples, common, width, is_range_known=reward_range is not None
-    )
+    heads = _head_posterior(posterior, samples, width, is_range_known=reward_range is not None)
     return PosteriorFit(TableFeatures(columns, scales, factor, function), heads, offset)
 
 
-def common_share(mean_ratio: float) -> float:
-    """How much of an effect of one task another task has: its correlation between tasks."""
-    return mean_ratio / (1 + mean_ratio)
-
-
 def _head_posterior(
-    found: TwoLevelPosterior,
-    samples: TableSamples,
-    common: float,
-    reward_range: float,
-    *,
-    is_range_known: bool,
+    found: TwoLevelPosterior, samples: TableSamples, reward_range: float, *, is_range_known: bool
 ) -> HeadPosterior:
     """The posterior with the uncertainty of effects that the model has not seen."""
     share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + samples.total)
@@ -113,7 +100,7 @@ def _head_posterior(
         found.moments,
         found.mean,
         found.mean_covariance,
-        as_covariances(samples.linear_covariances(common)),
+        as_covariances(samples.linear_covariances()),
         share * reward_range**2 / found.noise,
         found.noise,
         found.noise,  # the squared radius: intervals of one posterior standard deviation

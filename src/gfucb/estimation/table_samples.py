@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from gfucb.core.hashed_draws import GOLDEN, mixed
-from gfucb.core.linalg import task_grams
 from gfucb.core.shards import ONE_SHARD, Shards, global_tasks, totals
-from gfucb.estimation.evidence import TaskMoments, log_evidence
+from gfucb.estimation.evidence import TaskMoments, log_evidence, two_level_posterior
 from gfucb.estimation.sample_evidence import SampleEvidence
 from gfucb.estimation.sample_moments import SampleMoments
 from gfucb.models.sample_covariances import SampleCovariances
@@ -264,19 +263,15 @@ class TableSamples:
         counts = (self.columns.linear_features(self.inputs) != 0).sum(0).double()
         return self.shards.sum(counts).where(self.columns.action_columns(), torch.inf)
 
-    def linear_covariances(self, common: float) -> Tensor | SampleCovariances:
-        """(I + X_i^T X_i)^-1 of the linear features, [task, linear feature, linear feature].
-
-        A sample of another task counts as `common` of an own one.
-        """
+    def linear_covariances(self) -> Tensor | SampleCovariances:
+        """(I + X_i^T X_i)^-1 of the linear features, [task, linear feature, linear feature]."""
         linear = self.columns.linear_features(self.inputs)
         if self.has_many_tasks:
             return SampleCovariances.of(linear, self.tasks, self.num_tasks)
-        grams = task_grams(linear, self.tasks, self.num_tasks)
-        if common > 0:
-            grams = (1 - common) * grams + common * self.shards.sum(linear.mT @ linear)
-        grams.diagonal(dim1=-2, dim2=-1).add_(1)
-        return torch.cholesky_inverse(torch.linalg.cholesky(grams)).contiguous()
+        sums = TaskMoments.of(
+            linear, self.tasks, self.targets, self.num_tasks, pseudo_square=self.pseudo_square
+        )
+        return two_level_posterior(sums, linear.new_ones(linear.shape[1]), 0.0).covariances
 
 
 def sample_keys(tasks: Tensor, shards: Shards) -> Tensor:

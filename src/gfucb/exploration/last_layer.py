@@ -105,12 +105,13 @@ def _bonuses(
     if not isinstance(ellipsoid, PosteriorEllipsoid):
         widths = ellipsoid.bonus_widths(features, action_sets.tasks)
         return (ellipsoid.squared_radius * widths).sqrt()
-    tasks, expected = action_sets.tasks, ellipsoid
+    tasks = action_sets.tasks
     values = values.masked_fill(~action_sets.available, -torch.inf)
     parts = parts_of_rows(tasks, MOST_PARTS, ellipsoid.shards)
     if len(parts) == 1:
         return _own_bonuses(ellipsoid, features, values, tasks)
     bonuses = torch.zeros_like(values)
+    expected: PosteriorEllipsoid = ellipsoid
     for rows in parts:
         own = _own_bonuses(expected, features[rows], values[rows], tasks[rows])
         bonuses[rows] = own
@@ -129,9 +130,10 @@ def _own_bonuses(
     posterior, radius = ellipsoid.posterior, ellipsoid.squared_radius
     widths = ellipsoid.known_widths(features, tasks)
     if bool(posterior.missing_tries.any()):
-        upper, lacking = values + (radius * widths).sqrt(), posterior.lacking(features)
-        required = required_tries(*lacking, upper, tasks, ellipsoid.shards)
-        widths = widths + posterior.untried_widths(features) * required
+        untried, lacking = posterior.untried_widths(features), posterior.lacking(features)
+        bonuses = (radius * (widths + untried)).sqrt()
+        required = required_tries(*lacking, values, bonuses, tasks, ellipsoid.shards)
+        widths = widths + untried * required
     return (radius * widths).sqrt()
 
 

@@ -9,22 +9,30 @@ from gfucb.core.shards import Shards, global_tasks, of_each
 
 
 def required_tries(
-    is_lacking: Tensor, missing: Tensor, upper: Tensor, tasks: Tensor, shards: Shards
+    is_lacking: Tensor,
+    missing: Tensor,
+    values: Tensor,
+    bonuses: Tensor,
+    tasks: Tensor,
+    shards: Shards,
 ) -> Tensor:
     """The candidates that rows must choose, [row, action] booleans: at most one in each row.
 
     As many rows try an action as tries are missing, and no more. They are those that lose least:
-    where the upper bound of the action is closest to that of the best candidate. All rows of a
-    round would otherwise try the same action at once.
+    where the action, with the bonus that makes a row try it, is farthest above the best mean. All
+    rows of a round would otherwise try the same action at once.
 
     Args:
         is_lacking: which candidate is which of the actions that lack tries, [row, action, lacking].
         missing: the number of tries that they lack, [lacking].
-        upper: upper bounds of the candidates, minus infinity if not available, [row, action].
+        values: means of the candidates, minus infinity if not available, [row, action].
+        bonuses: of candidates that are tried because they lack tries, [row, action].
         tasks: of the rows, [row].
         shards: the rows of all shards share the tries.
     """
-    gaps = (upper.amax(1, keepdim=True) - upper)[..., None].masked_fill(~is_lacking, torch.inf)
+    gaps = (values.amax(1, keepdim=True) - values - bonuses)[..., None].masked_fill(
+        ~is_lacking, torch.inf
+    )
     gaps, candidates = gaps.min(1)
     numbers = global_tasks(shards, tasks)[:, None].to(gaps)
     found = shards.gather(torch.cat([numbers, gaps], dim=1))
@@ -34,7 +42,7 @@ def required_tries(
     first = int(of_each(shards, len(gaps))[: shards.index].sum())
     own = chosen[first : first + len(gaps)]
     rows = (own >= 0).nonzero().squeeze(1)
-    required = torch.zeros_like(upper, dtype=torch.bool)
+    required = torch.zeros_like(values, dtype=torch.bool)
     required[rows, candidates[rows, own[rows]]] = True
     return required
 

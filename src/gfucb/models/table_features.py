@@ -27,10 +27,6 @@ FEWEST_DIRECTIONS = 8
 # Linear features of columns have this size, those of constants the size 1; with one task both have
 # the size 2. Columns vary from round to round, and arms do not.
 EXPLORED_COLUMNS = 0.1
-# Candidates with fewer columns than this, and no one-hot action, also have smooth effects of this
-# size: between two inputs that were tried another one may be better. With many columns all
-# candidates are far from those that were tried.
-WIDE_TABLE, SMOOTH_FREQUENCIES, EXPLORED_SMOOTH = 16, 16, 1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class TableColumns:
         num_tasks: for how many tasks the sizes of features were chosen.
         explores_columns: whether `linear_features` include the columns; with very many actions
             and columns they are a constant for each action.
-        explores_smoothly: whether they include Fourier features.
         has_pooled: whether the value of a `PooledFunction` is a feature.
     """
 
@@ -77,7 +72,6 @@ class TableColumns:
     num_tasks: int = 1
     explores_columns: bool = True
     has_pooled: bool = False
-    explores_smoothly: bool = False
 
     @classmethod
     def of(
@@ -103,17 +97,7 @@ class TableColumns:
         empty = context.new_zeros(context.shape[1])
         explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
         frequencies = draws.to(inputs.device)
-        is_narrow = layout.num_actions == 0 and 0 < columns < WIDE_TABLE
-        plain = cls(
-            layout,
-            empty,
-            empty + 1,
-            projection,
-            frequencies,
-            num_tasks,
-            explores_columns,
-            explores_smoothly=explores_columns and is_narrow,
-        )
+        plain = cls(layout, empty, empty + 1, projection, frequencies, num_tasks, explores_columns)
         return plain.standardised_by(inputs, shards)
 
     def standardised_by(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> TableColumns:
@@ -181,7 +165,7 @@ class TableColumns:
         return part.sqrt()
 
     def linear_features(self, inputs: Tensor) -> Tensor:
-        """A constant, columns, and smooth features, for each action: [n, linear feature].
+        """A constant and the columns, for each action: [n, linear feature].
 
         Their sizes are standard deviations of possible effects, in units of those of the constants
         of many tasks. What many tasks try together, a single task has to try by itself.
@@ -192,17 +176,12 @@ class TableColumns:
         if self.explores_columns:
             size = EXPLORED_COLUMNS + (2 - EXPLORED_COLUMNS) * alone
             part = torch.cat([part, size / math.sqrt(max(1, self.num_directions)) * columns], dim=1)
-        if self.explores_smoothly:
-            smooth = fourier_features(columns, self.frequencies[:SMOOTH_FREQUENCIES], 1.0)
-            part = torch.cat([part, EXPLORED_SMOOTH * smooth], dim=1)
         return part if actions is None else _per_action(part, actions)
 
     def action_columns(self) -> Tensor:
         """Which of the linear features are the constants of actions: [linear feature], booleans."""
         actions = self.layout.num_actions
         part = 1 + (self.num_directions if self.explores_columns else 0)
-        if self.explores_smoothly:
-            part += 2 * min(SMOOTH_FREQUENCIES, len(self.frequencies))
         is_constant = torch.arange(max(1, actions) * part) % part == 0
         return (is_constant & (actions > 0)).to(self.location.device)
 
