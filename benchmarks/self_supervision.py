@@ -180,7 +180,9 @@ def table(rows: pd.DataFrame) -> str:
     """Final regret with and without self-supervision, and ratios on paired seeds, as markdown."""
     found = {str(name): final(own, BY_NAME[str(name)].curve) for name, own in rows.groupby("job")}
     parts = [figure_lines(found), greedy_lines(found), digits_lines(found), wrong_lines(found)]
-    return "\n".join(["# Self-supervision on images", *(line for part in parts for line in part)])
+    filled = [part for part in parts if not part[-1].startswith("|---")]
+    lines = [line for part in filled for line in part]
+    return "\n".join(["# Self-supervision on images", *lines, ""])
 
 
 def figure_lines(found: dict[str, pd.Series]) -> list[str]:
@@ -248,7 +250,7 @@ def wrong_lines(found: dict[str, pd.Series]) -> list[str]:
     for job in (job for job in WRONG_VIEWS_JOBS if job.is_used and job.name in found):
         if (other := f"{job.name}{WITHOUT_VIEWS}") in found:
             lines.append(f"| {job.name} {compared(found[job.name], found[other])}")
-    return [*lines, ""]
+    return lines
 
 
 def compared(regrets: pd.Series, before: pd.Series) -> str:
