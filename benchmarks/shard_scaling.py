@@ -238,7 +238,7 @@ def _together(shards: list[dict[str, Any]]) -> dict[str, Any]:
 
 def with_efficiency(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with the efficiency of a fit and of a round, relative to the fewest shards."""
-    first = {row["kind"]: row for row in reversed(rows)}
+    first = {row["kind"]: row for row in sorted(rows, key=lambda row: -row["shards"])}
     for row in rows:
         one = first[row["kind"]]
         share = 1 if row["kind"] == "weak" else one["shards"] / row["shards"]
