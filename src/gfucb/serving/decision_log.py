@@ -53,7 +53,7 @@ class DecisionLog(ClosedAtExit):
         # Resolved: a link to a log has its lock and its checkpoint, whatever directory is current.
         self.path = None if path is None else Path(path).resolve()
         self.clock = partial(time_of, clock)
-        self._owner = OwnerProcess()
+        self._owner, self._failure = OwnerProcess(), ""
         self.is_read_only = read_only
         self._mutex = threading.RLock()
         self._tensor = lru_cache(KEPT_ARRAYS)(lambda digest: self._get(digest).tensor())
@@ -130,9 +130,8 @@ class DecisionLog(ClosedAtExit):
         except sqlite3.Error as error:
             # Whether the disk has the changes is not known until the log is opened again.
             self.close()
-            raise DecisionLogError(
-                f"{self.name} could not be written: {error}; open it again with a new agent"
-            ) from error
+            self._failure = f"it could not be written: {error}; open it again with a new agent"
+            raise DecisionLogError(f"{self.name} was closed: {self._failure}") from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -140,7 +139,8 @@ class DecisionLog(ClosedAtExit):
         try:
             yield
         except sqlite3.ProgrammingError as error:
-            raise DecisionLogError(f"{self.name} is closed or not usable: {error}") from error
+            why = self._failure or str(error)
+            raise DecisionLogError(f"{self.name} is closed or not usable: {why}") from error
         except sqlite3.OperationalError as error:
             # Text that is not UTF-8 is one of these errors.
             why = "is damaged" if "decode" in str(error) else "cannot be used"
