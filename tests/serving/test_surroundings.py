@@ -1,6 +1,8 @@
 """What happens around an agent: forks, interrupts, moved files, clocks, threads of torch."""
 
+import copy
 import os
+import pickle
 import threading
 
 import pytest
@@ -64,6 +66,12 @@ def test_a_fork_cannot_use_the_agent_it_inherits(tmp_path):
         state = state_of(agent)
     with Agent.from_log(tmp_path / "log", refit="background") as again:
         assert_same(again, state)
+
+
+@pytest.mark.parametrize("copying", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_agent_cannot_be_copied(copying):
+    with pytest.raises(TypeError, match="pass the path of its log"):
+        copying(Agent())
 
 
 class TestInterrupts:
