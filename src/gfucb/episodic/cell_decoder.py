@@ -123,6 +123,11 @@ class ClusterCells:
             self._means.append(sums / counts[:, None] if len(rows) else sums)
             self._counts.append(counts)
 
+    @property
+    def is_continuous(self) -> bool:
+        """Whether cells are regions of observations without clusters."""
+        return not self._is_mixture
+
     def num_cells(self, stage: int) -> int:
         """The number of clusters and of vectors that were far from all."""
         return len(self._means[stage])

@@ -122,20 +122,21 @@ class CellLearner:
 
     def _backward(self, model: CellModel, known: Sequence[int]) -> list[StageValues]:
         """Backward induction on the first `known` [stage] cells: values of all stages, [stage]."""
-        values = [StageValues.after_the_last(self.num_tasks)]  # line 2: V_{H+1} = 0
+        ends = [len(table) for table in model.tables]
+        sizes = [own.num_states for own in model.stages]
+        if known is self._known:  # in a restored agent, of the time of its plan
+            ends, sizes = self._planned, self._num_states
+        counts = model.counts_until(ends)
+        # Line 2: V_{H+1} = 0.
+        values = [StageValues.after_the_last(self.num_tasks, model.num_shared)]
         for stage in reversed(range(self.horizon)):  # line 3
             own = model.stages[stage]
-            # In a restored agent, of the time of its plan.
-            is_planned = known is self._known
-            end, num_states = len(own.table), own.num_states
-            if is_planned:
-                end, num_states = self._planned[stage], self._num_states[stage]
             # Lines 4 and 8.
             # Paper: line 5 passes the value of the fit to stage h, which is not optimistic. Here
             # V_{h+1} is the optimistic value.
             stage_values = StageValues.of(
-                own.counts_until(end, model.next_states(stage)),
-                own.state_pairs(num_states),
+                counts[stage],
+                own.state_pairs(sizes[stage]),
                 own.num_pairs(known[stage]),
                 values[0],
                 self.ranges.of(stage),

@@ -58,9 +58,9 @@ class StageValues:
     novelty: Floats
 
     @classmethod
-    def after_the_last(cls, num_tasks: int) -> StageValues:
+    def after_the_last(cls, num_tasks: int, num_states: int = 0) -> StageValues:
         """Line 2: values are zero after the last stage."""
-        none = np.zeros((num_tasks, 0))
+        none = np.zeros((num_tasks, num_states))
         return cls(none, none, none, none, none, none)
 
     @classmethod
