@@ -22,7 +22,7 @@ BACKUPS = {
 }
 RICH = {
     RICH_AGENT.name: ("default agent, unknown emission", "#d55e00"),
-    ORACLE.name: ("observed states", "#222222"),
+    ORACLE.name: ("LSVI-UCB, observed states", "#222222"),
 }
 
 
