@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.distributed.run import get_args_parser
 
 import gfucb
 from gfucb.cli.commands import DEFAULTS, parse
@@ -82,6 +83,8 @@ WITH_COMMANDS = [path for path in DOCUMENTS if commands_of(path)]
 @pytest.mark.parametrize("path", params(WITH_CODE, SLOW_CODE))
 def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    write_named_files(path, tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     names: dict = {"__name__": "document"}
     for block in code_blocks(path, "python"):
         exec(compile(block, NAMES[path], "exec"), names)
@@ -105,6 +108,9 @@ def test_commands_are_accepted(path, tmp_path, monkeypatch):
             importlib.import_module(rest[1] + main_module).parser().parse_args(rest[2:])
         elif program == "python":
             assert (ROOT / rest[0]).is_file(), words
+        elif program == "torchrun":
+            script = get_args_parser().parse_args(rest).training_script
+            assert (tmp_path / script).is_file(), words
         elif program == "ray":
             scripts = pytest.importorskip("ray.scripts.scripts", reason="Ray is not installed")
             scripts.cli.commands[rest[0]].make_context(rest[0], rest[1:])

@@ -85,9 +85,14 @@ def play(kind, shards, rounds=ROUNDS):
     return agent, made
 
 
+def rounds_of(kind):
+    """A fit of items has hundreds of exchanges between threads, so that few rounds must do."""
+    return 4 if kind is items else ROUNDS
+
+
 @functools.cache
 def alone(kind):
-    return play(kind, None)
+    return play(kind, None, rounds_of(kind))
 
 
 def heads_of(agents, count):
@@ -117,8 +122,8 @@ def require_equal(found, expected, count):
 @pytest.mark.parametrize("count", [2, 4, 8])
 @pytest.mark.parametrize("kind", [columns, arms, items])
 def test_shards_have_the_model_and_the_decisions_of_one_process(kind, count):
-    found = in_threads(count, functools.partial(play, kind))
-    assert alone(kind)[0].learner.num_fits > 3
+    found = in_threads(count, functools.partial(play, kind, rounds=rounds_of(kind)))
+    assert alone(kind)[0].learner.num_fits >= 3
     require_equal(found, alone(kind), count)
 
 

@@ -2,7 +2,9 @@
 
 import functools
 import os
+import re
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,19 @@ def test_agents_that_cannot_be_divided_are_refused():
         Shard(gfucb.GFUCB(2, nn.BatchNorm1d(COLUMNS)), None)
     with pytest.raises(InvalidInputError, match="torchrun"), connected():
         pass
+
+
+def test_the_program_of_the_guide_plays_its_rounds(monkeypatch, capsys):
+    """What `torchrun` does for one process: it sets these variables."""
+    text = (Path(__file__).parents[2] / "docs/how-to/scale.md").read_text()
+    (block,) = re.findall(r"^```python\n# shop_shards.py\n(.*?)^```", text, re.DOTALL | re.M)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    places = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in places.items():
+        monkeypatch.setenv(name, str(value))
+    names: dict = {"__name__": "document"}
+    exec(compile(block, "shop_shards.py", "exec"), names)
+    names["main"]()
+    assert capsys.readouterr().out == "process 0 of 1: done\n"

@@ -69,6 +69,9 @@ def test_efficiency_is_relative_to_one_shard():
     rows = shard_scaling.with_efficiency([dict(row) for row in ROWS])
     assert rows[1]["fit_efficiency"] == pytest.approx(4.0 / 5.2)
     assert rows[3]["round_efficiency"] == pytest.approx(2.0 / 0.51 / 4)
+    assert rows[1]["work_efficiency"] == ROWS[0]["work_seconds"] / ROWS[1]["work_seconds"]
+    backwards = shard_scaling.with_efficiency([dict(row) for row in reversed(ROWS)])
+    assert backwards[::-1] == rows
     cases = shard_scaling.cases(["weak", "strong"], [1, 4], 1000, 4000, 2)
     assert [case.batch_size for case in cases] == [1024, 4096, 4096, 4096]
     assert [case.tasks for case in cases] == [1000, 1000, 4000, 1000]

@@ -1,13 +1,14 @@
 """The prior over items: closed forms against dense Gaussian algebra, EM, and its symmetries."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from gfucb.core.random import random_stream
-from gfucb.estimation import item_pairs, item_prior
+from gfucb.estimation import item_pairs, item_prior, item_prior_fit
 from gfucb.estimation.item_pairs import ItemPairs
 from gfucb.estimation.item_prior import ItemPrior, log_likelihood, predict_items
 from gfucb.estimation.item_prior_em import Shrinkage, em_step, penalised_log_likelihood
@@ -130,7 +131,7 @@ def test_a_fit_has_most_of_what_the_true_prior_gains_on_held_out_samples():
     pairs = ItemPairs.of(**samples(200, 3000, truth), **sizes(30, 200))
     is_held_out = torch.arange(len(pairs)) % 5 == 0
     kept, held_out = pairs.where(~is_held_out), pairs.where(is_held_out)
-    fitted = fit_item_prior(kept.items, kept.tasks, kept.means, **sizes(30, 200))
+    fitted = fit_item_prior(kept.items, kept.tasks, kept.means, num_items=30)
     flat = ItemPrior(
         truth.mean.mean().expand(30),
         torch.zeros(30, 1).double(),
@@ -160,29 +161,31 @@ def test_the_shrinkage_follows_the_data():
 
 def test_targets_may_have_any_location_and_scale():
     data = samples()
-    base = fit_item_prior(**data, **sizes())
-    scaled = fit_item_prior(**{**data, "targets": 1000 * data["targets"] + 5e4}, **sizes())
+    base = fit_item_prior(**data, num_items=NUM_ITEMS)
+    scaled = fit_item_prior(
+        **{**data, "targets": 1000 * data["targets"] + 5e4}, num_items=NUM_ITEMS
+    )
     torch.testing.assert_close(scaled.mean, 1000 * base.mean + 5e4, rtol=1e-7, atol=1e-3)
     torch.testing.assert_close(scaled.covariance(), 1e6 * base.covariance(), rtol=1e-6, atol=1)
     torch.testing.assert_close(scaled.noise, 1e6 * base.noise, rtol=1e-6, atol=0)
 
 
 def test_sparse_and_dense_products_give_one_fit(monkeypatch):
-    dense = fit_item_prior(**samples(), **sizes())
+    dense = fit_item_prior(**samples(), num_items=NUM_ITEMS)
     for module in (item_pairs, item_prior):
         monkeypatch.setattr(module, "CELLS_PER_PAIR", 0)
-    sparse = fit_item_prior(**samples(), **sizes())
+    sparse = fit_item_prior(**samples(), num_items=NUM_ITEMS)
     torch.testing.assert_close(sparse.mean, dense.mean, rtol=1e-8, atol=1e-10)
     torch.testing.assert_close(sparse.covariance(), dense.covariance(), rtol=1e-8, atol=1e-10)
 
 
 def test_the_order_of_samples_and_tasks_does_not_matter():
     data = samples()
-    base = fit_item_prior(**data, **sizes())
+    base = fit_item_prior(**data, num_items=NUM_ITEMS)
     order = torch.randperm(len(data["items"]), generator=random_stream(0, "order"))
     renamed = torch.randperm(NUM_TASKS, generator=random_stream(0, "tasks"))
     moved = {name: values[order] for name, values in data.items()}
-    other = fit_item_prior(**{**moved, "tasks": renamed[moved["tasks"]]}, **sizes())
+    other = fit_item_prior(**{**moved, "tasks": renamed[moved["tasks"]]}, num_items=NUM_ITEMS)
     torch.testing.assert_close(other.mean, base.mean, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(other.covariance(), base.covariance(), rtol=1e-7, atol=1e-9)
 
@@ -204,7 +207,7 @@ def test_em_commutes_with_a_permutation_of_items():
 
 
 def test_items_without_samples_have_the_common_mean_and_level():
-    prior = fit_item_prior(**samples(), **sizes())
+    prior = fit_item_prior(**samples(), num_items=NUM_ITEMS)
     others = prior.mean[:-1]
     assert others.min() < prior.mean[-1] < others.max()
     assert prior.diagonal[:-1].min() <= prior.diagonal[-1] <= prior.diagonal[:-1].max()
@@ -212,16 +215,16 @@ def test_items_without_samples_have_the_common_mean_and_level():
 
 def test_a_start_is_continued_and_grows_with_the_catalogue():
     data = samples()
-    start = fit_item_prior(**data, **sizes())
+    start = fit_item_prior(**data, num_items=NUM_ITEMS)
     grown = start.grown(NUM_ITEMS + 3)
     torch.testing.assert_close(grown.covariance()[:NUM_ITEMS, :NUM_ITEMS], start.covariance())
     variances = grown.covariance().diagonal()
     torch.testing.assert_close(variances[-3:], variances[:-3].mean().expand(3))
     torch.testing.assert_close(grown.mean[-3:], start.mean.mean().expand(3))
     assert grown.grown(NUM_ITEMS) is grown
-    continued = fit_item_prior(**data, **sizes(NUM_ITEMS + 3), start=start, max_iterations=1)
-    fresh = fit_item_prior(**data, **sizes(NUM_ITEMS + 3), max_iterations=1)
-    best = fit_item_prior(**data, **sizes(NUM_ITEMS + 3), max_iterations=40)
+    continued = fit_item_prior(**data, num_items=NUM_ITEMS + 3, start=start, max_iterations=1)
+    fresh = fit_item_prior(**data, num_items=NUM_ITEMS + 3, max_iterations=1)
+    best = fit_item_prior(**data, num_items=NUM_ITEMS + 3, max_iterations=40)
     assert (continued.noise - best.noise).abs() < (fresh.noise - best.noise).abs()
 
 
@@ -230,7 +233,7 @@ def test_one_task_has_mean_zero_and_an_isotropic_covariance(repeats):
     values = 3 * normal("values", 50)
     items = torch.arange(50).repeat(repeats)
     targets = values[items] + 0.5 * normal("noise", 50 * repeats)
-    prior = fit_item_prior(items, torch.full_like(items, 2), targets, num_items=60, num_tasks=4)
+    prior = fit_item_prior(items, torch.full_like(items, 2), targets, num_items=60)
     assert prior.rank == 0
     assert not prior.mean.any()
     scale = targets.square().mean()
@@ -244,7 +247,7 @@ def test_one_task_has_mean_zero_and_an_isotropic_covariance(repeats):
 def test_equal_targets_and_few_items_are_no_special_case(value):
     tasks, items = torch.arange(6) % 3, torch.zeros(6, dtype=torch.int64)
     targets = torch.full((6,), value, dtype=torch.float64)
-    prior = fit_item_prior(items, tasks, targets, num_items=1, num_tasks=3)
+    prior = fit_item_prior(items, tasks, targets, num_items=1)
     torch.testing.assert_close(prior.mean, targets[:1], rtol=1e-6, atol=1e-6)
     assert prior.covariance().isfinite().all()
     assert prior.noise > 0
@@ -271,3 +274,31 @@ def test_the_predictive_density_is_that_of_the_held_out_mean():
     # One pair of two samples: its mean 3 has variance 0.25 + 0.5 / 2 around 2.
     expected = -0.5 * (math.log(2 * math.pi * 0.5) + 1 / 0.5)
     assert float(predictive_log_density(prior, kept, held_out)) == pytest.approx(expected)
+
+
+def test_tasks_without_samples_change_nothing() -> None:
+    data = samples()
+    base = fit_item_prior(**data, num_items=NUM_ITEMS)
+    sparse_names = fit_item_prior(
+        **{**data, "tasks": 1_000_000_000 * data["tasks"]}, num_items=NUM_ITEMS
+    )
+    assert torch.equal(base.mean, sparse_names.mean)
+    assert torch.equal(base.factor, sparse_names.factor)
+
+
+def test_with_many_tasks_some_choose_the_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def counted(pairs: ItemPairs, *arguments: Any) -> Shrinkage:
+        seen.append(pairs)
+        return select_shrinkage(pairs, *arguments)
+
+    monkeypatch.setattr(item_prior_fit, "select_shrinkage", counted)
+    monkeypatch.setattr(item_prior_fit, "CHOOSING_TASKS", NUM_TASKS // 2)
+    data = samples()
+    fit_item_prior(**data, num_items=NUM_ITEMS)
+    (pairs,) = seen
+    assert NUM_TASKS / 4 < pairs.num_tasks < 3 * NUM_TASKS / 4
+    assert pairs.tasks.unique().equal(torch.arange(pairs.num_tasks))
+    means = ItemPairs.of(**data, **sizes()).means
+    assert set(pairs.means.tolist()) < set(means.tolist())

@@ -13,7 +13,7 @@ from gfucb.paper.fig1.sweep import Curve, Sizes, curve_rows
 @pytest.fixture
 def job(monkeypatch):
     sizes = Sizes(num_rounds=4, stride=2)
-    monkeypatch.setattr(benchmark, "Sizes", lambda: sizes)
+    monkeypatch.setattr(benchmark, "Sizes", lambda **_: sizes)
     return benchmark.Job("M=10", Curve("gfucb", 2, 3, num_tasks=2), num_seeds=2)
 
 
@@ -57,3 +57,24 @@ def test_the_table_has_the_ratios_of_paired_seeds():
     assert "| 0.50 (95% CI 0.50 to 0.50) |" in line
     assert "| M=10 | 0.25 (95% CI 0.25 to 0.25) |" in text
     assert "K=5" not in text
+
+
+def test_digits_have_ratios_to_linucb():
+    without = pd.read_csv(benchmark.WITHOUT_DIGITS).query("agent == 'gfucb' and tasks == 10")
+    columns = {"job": "digits, M=10", "group_size": 10, "num_actions": 10, "epsilon": 0.0}
+    own = without.assign(**columns, round=200, regret=without["regret"] / 2)
+    (line,) = [line for line in benchmark.table(own).splitlines() if "digits, M=10" in line]
+    assert "| 20 | 10.43 | 5.21 | 0.50 (95% CI 0.50 to 0.50) | 0.25 (" in line
+
+
+def test_jobs_on_wrong_views_differ_in_self_supervision_only():
+    used, unused = (benchmark.BY_NAME[f"digits rotation{end}"] for end in ("", ", without"))
+    assert used.is_used and not unused.is_used
+    assert (used.curve, used.images, used.first_seed) == (
+        unused.curve,
+        unused.images,
+        unused.first_seed,
+    )
+    environment = used.environment(Options(), seed=300)
+    images = environment.round(1).candidates
+    assert images.shape == (10, 10, 8, 8) and environment.noise_scale == 0.1

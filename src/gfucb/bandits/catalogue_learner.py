@@ -72,7 +72,6 @@ class CatalogueLearner(PosteriorLearner):
             data.tasks,
             rewards - offset,
             num_items=len(ids),
-            num_tasks=self.num_tasks,
             shards=self.shards,
         )
         fit = self._without_data(prior, ids, offset)

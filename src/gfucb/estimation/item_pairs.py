@@ -117,3 +117,9 @@ class ItemPairs:
         tasks, items, counts, means = (column[kept] for column in columns)
         within = self.within[kept]
         return replace(self, tasks=tasks, items=items, counts=counts, means=means, within=within)
+
+    def of_tasks(self, kept: Tensor) -> ItemPairs:
+        """The pairs of the tasks with `kept` [task], numbered anew in the same order."""
+        pairs = self.where(kept[self.tasks])
+        numbers = kept.cumsum(0) - 1
+        return replace(pairs, tasks=numbers[pairs.tasks], num_tasks=int(kept.sum()))

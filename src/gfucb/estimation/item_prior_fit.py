@@ -9,8 +9,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from gfucb.core.hashed_draws import GOLDEN, mixed
 from gfucb.core.linalg import task_sums
-from gfucb.core.shards import ONE_SHARD, Shards, in_any, mean_of_all, num_distinct, totals
+from gfucb.core.shards import (
+    ONE_SHARD,
+    Shards,
+    global_tasks,
+    in_any,
+    mean_of_all,
+    num_distinct,
+    totals,
+)
 from gfucb.estimation.item_pairs import ItemPairs
 from gfucb.estimation.item_prior import ItemPrior, predict_items
 from gfucb.estimation.item_prior_em import LEVEL_PAIRS, SMALLEST_SHARE, Shrinkage, em_step
@@ -23,6 +32,8 @@ MAX_RANK = 8
 MEAN_SHARES = (0.03, 0.1, 0.3)
 FACTOR_SHARES = (0.15, 0.4)
 FIRST_SHARES = (0.1, 0.15)
+# With more tasks, about this many choose among the candidates.
+CHOOSING_TASKS = 4000
 # In every task the pairs 1, 4, 7, ... are held out, in the order of item numbers.
 HELD_OUT_PERIOD = 3
 ORTHOGONAL_ITERATIONS = 5
@@ -36,7 +47,6 @@ def fit_item_prior(
     targets: Tensor,
     *,
     num_items: int,
-    num_tasks: int,
     start: ItemPrior | None = None,
     max_iterations: int = 6,
     max_rank: int = MAX_RANK,
@@ -46,7 +56,8 @@ def fit_item_prior(
 
     The strengths of the hyperprior have the largest density of held-out pairs among six
     candidates. There is no randomness, and targets may have any location and scale. The cost of
-    an iteration is linear in samples, tasks and items, and about quadratic in the rank.
+    an iteration is linear in samples, items and tasks with samples, and about quadratic in the
+    rank.
 
     With the data of fewer than two tasks nothing says what tasks have in common: the mean is then
     0 and the covariance isotropic, with the scale of the targets.
@@ -56,21 +67,28 @@ def fit_item_prior(
         tasks: task numbers, [sample].
         targets: rewards minus the offset, [sample], float64.
         num_items: items are numbered 0 .. num_items - 1; some may have no samples.
-        num_tasks: tasks are numbered 0 .. num_tasks - 1; some may have no samples.
         start: an earlier prior of at most as many items: its mean, diagonal and noise are the
             initial ones.
         max_iterations: EM iterations of a fit, also of every candidate.
         max_rank: the rank of the factor, if there are as many items.
         shards: of which this process holds one; the prior is that of the tasks of all.
     """
+    # Tasks without samples change nothing, and cost nothing.
+    present, tasks = torch.unique(tasks, return_inverse=True)
     pairs = ItemPairs.of(
-        items, tasks, targets, num_items=num_items, num_tasks=num_tasks, shards=shards
+        items, tasks, targets, num_items=num_items, num_tasks=len(present), shards=shards
     )
-    if num_distinct(pairs.tasks, shards) < 2:
+    count = num_distinct(pairs.tasks, shards)
+    if count < 2:
         return _isotropic_prior(pairs)
     start = None if start is None else start.grown(num_items)
     rank = min(max_rank, num_items)
-    shrinkage = select_shrinkage(pairs, rank, start, max_iterations)
+    choosing = pairs
+    if count > CHOOSING_TASKS:
+        # A hash of the task's number: the same tasks with any number of shards.
+        draws = mixed(global_tasks(shards, present) * GOLDEN).double() / 2**63
+        choosing = pairs.of_tasks(draws.abs() < CHOOSING_TASKS / count)
+    shrinkage = select_shrinkage(choosing, rank, start, max_iterations)
     return _fitted(pairs, shrinkage, rank, start, max_iterations)
 
 

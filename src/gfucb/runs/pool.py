@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import TypeVar
 
 import torch
 
+from gfucb.core.threads import torch_threads
 from gfucb.runs.plugins import load_plugins, loaded_plugins
 
 Item = TypeVar("Item")
@@ -65,15 +66,9 @@ def run_in_processes(
         watched.close()
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Let torch use one thread: rows then do not depend on the number of cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return torch_threads(1)
 
 
 def worker_context() -> BaseContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 from torch import Tensor
 
@@ -110,6 +110,12 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
         with self._runtime.reading() as agent:
             samples = agent.learner.num_samples
         return f"Agent({len(self.tasks)} tasks, {samples} rewards, {self.log!r})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Agent cannot be copied or sent to another process; pass the path of its log, and "
+            "close this agent before another one opens it"
+        )
 
     def close(self) -> None:
         """End the worker, write a checkpoint, and close the log if the agent has opened it.

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gfucb.bandits import GFUCB
+from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LogEvent, RowChange
 from gfucb.serving.live_model import LiveModel
@@ -26,6 +27,7 @@ class Change:
         self._numbers = numbers
         self.events: list[LogEvent] = []
         self.operations: list[Operation] = []
+        self._num_ended = self._num_kept = 0
 
     def add(
         self, kind: str, detail: Mapping[str, Any], changes: Sequence[RowChange] = ()
@@ -39,6 +41,15 @@ class Change:
         self.events.append(event)
         return event
 
+    def end(self, model: LiveModel, roster: Roster) -> None:
+        """The log has the events: so have the roster, and a fit that is under way, each once."""
+        for event in self.events[self._num_ended :]:
+            roster.apply(event)
+            self._num_ended += 1
+        for operation in self.operations[self._num_kept :]:
+            model.keep(operation)
+            self._num_kept += 1
+
 
 @contextmanager
 def changing(log: DecisionStore, model: LiveModel, roster: Roster) -> Iterator[Change]:
@@ -48,10 +59,18 @@ def changing(log: DecisionStore, model: LiveModel, roster: Roster) -> Iterator[C
     try:
         with log.transaction():
             yield change
+        change.end(model, roster)
     except BaseException:
-        model.agent = before
+        if is_stored(log, change.events):  # an interrupt that came after the log was written
+            change.end(model, roster)
+        else:
+            model.agent = before
         raise
-    for event in change.events:
-        roster.apply(event)
-    for operation in change.operations:
-        model.keep(operation)
+
+
+def is_stored(log: DecisionStore, events: Sequence[LogEvent]) -> bool:
+    """Whether a log has these events, after the transaction that wrote them has raised an error."""
+    try:
+        return bool(events) and log.last_event()[0] >= events[-1].number
+    except DecisionLogError:
+        return False  # the log is closed, and with it the agent

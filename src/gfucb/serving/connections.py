@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from gfucb.core.errors import DecisionLogError
@@ -12,7 +15,7 @@ MEMORY = ":memory:"
 
 def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
     """A connection that threads may share under a lock; transactions are begun explicitly."""
-    address = MEMORY if path is None else f"{path.resolve().as_uri()}{'?mode=ro' * read_only}"
+    address = MEMORY if path is None else f"{path.as_uri()}{'?mode=ro' * read_only}"
     try:
         return sqlite3.connect(
             address, isolation_level=None, check_same_thread=False, uri=path is not None
@@ -26,9 +29,12 @@ def exclusive(path: Path) -> sqlite3.Connection:
 
     SQLite's own locks work on all systems, and the system releases them when a process is killed.
     """
-    lock = sqlite3.connect(
-        f"{path}.lock", isolation_level=None, check_same_thread=False, timeout=0.0
-    )
+    try:
+        lock = sqlite3.connect(
+            f"{path}.lock", isolation_level=None, check_same_thread=False, timeout=0.0
+        )
+    except sqlite3.Error as error:
+        raise DecisionLogError(f"{path}.lock cannot be opened: {error}") from error
     try:
         lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.Error as error:
@@ -38,3 +44,35 @@ def exclusive(path: Path) -> sqlite3.Connection:
             "Pass read_only=True to read it"
         ) from error
     return lock
+
+
+class SameFile:
+    """Whether the path of a log is still that of the file that was opened."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._identity = None if path is None else _identity(path)
+
+    def require(self) -> None:
+        """Refuse to write to a file that nobody would find at its path."""
+        if self._path is not None and _identity(self._path) != self._identity:
+            raise DecisionLogError(
+                f"{self._path} was moved, deleted or replaced while it was in use; put the file "
+                "back, with its -wal file, or build the agent again"
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def time_of(clock: Callable[[], float]) -> float:
+    """The time of now, by this clock."""
+    now = clock()
+    if not isinstance(now, float | int) or not math.isfinite(now):
+        raise DecisionLogError(f"the clock of a log must return seconds since 1970, got {now!r}")
+    return now

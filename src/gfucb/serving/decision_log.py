@@ -8,9 +8,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from torch import Tensor
 from gfucb.core.closing import ClosedAtExit
 from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowChange, RowStatus
+from gfucb.core.processes import OwnerProcess
 from gfucb.serving.checksums import decision_checksum, event_checksum
-from gfucb.serving.connections import MEMORY, connect, exclusive
+from gfucb.serving.connections import MEMORY, SameFile, connect, exclusive, time_of
 from gfucb.serving.log_schema import prepare
 from gfucb.serving.stored_arrays import StoredArray
 
@@ -49,8 +50,10 @@ class DecisionLog(ClosedAtExit):
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.path = None if path is None else Path(path)
-        self.clock = clock
+        # Resolved: a link to a log has its lock and its checkpoint, whatever directory is current.
+        self.path = None if path is None else Path(path).resolve()
+        self.clock = partial(time_of, clock)
+        self._owner, self._failure = OwnerProcess(), ""
         self.is_read_only = read_only
         self._mutex = threading.RLock()
         self._tensor = lru_cache(KEPT_ARRAYS)(lambda digest: self._get(digest).tensor())
@@ -76,6 +79,7 @@ class DecisionLog(ClosedAtExit):
                 found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if found != "ok":
                     raise DecisionLogError(f"{self.name} is damaged: {found}; use a backup")
+            self._file = SameFile(self.path)
         except BaseException:
             self.close()
             raise
@@ -89,7 +93,12 @@ class DecisionLog(ClosedAtExit):
         return f"DecisionLog({MEMORY if self.path is None else str(self.path)!r})"
 
     def close(self) -> None:
-        """Close the file; a closed log refuses all calls. Closing twice is allowed."""
+        """Close the file; a closed log refuses all calls. Closing twice is allowed.
+
+        In a fork nothing happens: the file belongs to the process that has opened it.
+        """
+        if not self._owner.is_this:
+            return
         with self._mutex:
             self._connection.close()
             self._release()
@@ -102,22 +111,27 @@ class DecisionLog(ClosedAtExit):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All writes in the block are stored together when it ends, or none if it raises."""
+        self._owner.require(self.name)
         with self._mutex, self._readable():
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._file.require()
             try:
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield
+                self._commit()
             except BaseException:
-                if self._connection.in_transaction:  # a full disk ends it already
-                    self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.ProgrammingError):  # the connection is closed
+                    if self._connection.in_transaction:  # a full disk ends it already
+                        self._connection.execute("ROLLBACK")
                 raise
-            try:
-                self._connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                # Whether the disk has the changes is not known until the log is opened again.
-                self.close()
-                raise DecisionLogError(
-                    f"{self.name} could not be written: {error}; open it again with a new agent"
-                ) from error
+
+    def _commit(self) -> None:
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # Whether the disk has the changes is not known until the log is opened again.
+            self.close()
+            self._failure = f"it could not be written: {error}; open it again with a new agent"
+            raise DecisionLogError(f"{self.name} was closed: {self._failure}") from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -125,7 +139,8 @@ class DecisionLog(ClosedAtExit):
         try:
             yield
         except sqlite3.ProgrammingError as error:
-            raise DecisionLogError(f"{self.name} is closed or not usable: {error}") from error
+            why = self._failure or str(error)
+            raise DecisionLogError(f"{self.name} is closed or not usable: {why}") from error
         except sqlite3.OperationalError as error:
             # Text that is not UTF-8 is one of these errors.
             why = "is damaged" if "decode" in str(error) else "cannot be used"
@@ -136,6 +151,7 @@ class DecisionLog(ClosedAtExit):
             ) from error
 
     def _query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self._owner.require(self.name)
         with self._mutex, self._readable():
             return self._connection.execute(statement, values).fetchall()
 

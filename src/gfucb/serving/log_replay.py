@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from dataclasses import replace
 
 import torch
@@ -12,6 +13,7 @@ from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowStatus
 from gfucb.core.logs import log as log_line
+from gfucb.core.threads import torch_threads
 from gfucb.serving.live_model import LiveModel
 from gfucb.serving.operations import GrowTo, LearnSamples, ObserveRows, Operation
 from gfucb.serving.roster import Roster
@@ -20,6 +22,8 @@ from gfucb.serving.task_numbers import TaskNumbers
 # The kinds of events that change the model. `CLOSE_ROWS` changes rows without a reward.
 OBSERVE, LEARN, FIT, CLOSE_ROWS, GROW = "observe", "learn", "fit", "close rows", "grow"
 GROWING = (GROW, kinds.TASKS, kinds.NUMBERS)
+# In the detail of a session: how many threads of torch all of its calls and fits had.
+THREADS = "threads"
 LOGGER = logging.getLogger(__name__)
 REWARDED = (RowStatus.REWARDED, RowStatus.DEFAULT)
 
@@ -59,14 +63,23 @@ def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0)
     A fit is made from the state in which it was begun, and the operations until it was ready are
     then applied to it again, as they were by the agent that wrote the log.
     """
+    with ExitStack() as threads:
+        _replay(log, model, roster, after, threads)
+
+
+def _replay(
+    log: DecisionStore, model: LiveModel, roster: Roster, after: int, threads: ExitStack
+) -> None:
     for event in log.events(0, kinds.KINDS):
         if event.number <= after:
+            _use_threads(event, threads)
             roster.apply(event)
     starts = {event.detail["start"] for event in log.events(after, [FIT])}
     refit = model.begin_fit() if after in starts else None
     num_events = 0
     for event in log.events(after):
         num_events += 1
+        _use_threads(event, threads)
         if event.kind == FIT:
             if refit is None:
                 raise DecisionLogError(
@@ -91,3 +104,11 @@ def replay(log: DecisionStore, model: LiveModel, roster: Roster, after: int = 0)
             log_name=log.name,
             after=after,
         )
+
+
+def _use_threads(event: LogEvent, threads: ExitStack) -> None:
+    """From the begin of a session on, its number of threads; without one that of the caller."""
+    if event.kind == kinds.OPEN:
+        threads.close()
+        if THREADS in event.detail:
+            threads.enter_context(torch_threads(event.detail[THREADS]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from gfucb.bandits import GFUCB
 from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import RowChange
+from gfucb.core.processes import OwnerProcess
+from gfucb.core.threads import torch_threads
 from gfucb.serving.changes import Change, changing
 from gfucb.serving.checkpoints import checkpoint_path
-from gfucb.serving.log_replay import CLOSE_ROWS, OBSERVE
+from gfucb.serving.log_replay import CLOSE_ROWS, OBSERVE, THREADS
 from gfucb.serving.opening import open_session, rebuild
-from gfucb.serving.refits import Refits, RefitWorker
+from gfucb.serving.refits import BACKGROUND_THREADS, Refits, RefitWorker
 from gfucb.serving.rewards import LogRow
 from gfucb.serving.roster import NUMBERS, Roster
 from gfucb.serving.time_limits import TimeLimit
@@ -62,8 +64,10 @@ class Runtime:
         self.log, self.refit, self._time_limit = log, refit, time_limit
         settings = {"num_tasks": str(agent.num_tasks), **agent.settings()}
         self.model, self.roster = rebuild(log, agent)
+        if refit == BACKGROUND:
+            facts[THREADS] = BACKGROUND_THREADS
         self.session = open_session(log, self.roster, settings=settings, refit=refit, **facts)
-        self._lock = threading.RLock()
+        self._lock, self._owner = threading.RLock(), OwnerProcess()
         self._refits = Refits(log, self.model, self._lock, checkpoint_path(log))
         self._worker: RefitWorker | None = None
         self._is_closed = False
@@ -81,12 +85,19 @@ class Runtime:
 
         A closed agent refuses the call. An error of the worker is raised before the call.
         """
-        with self._lock:
+        self._owner.require("this agent")
+        with self._lock, self._threads():
             if self._is_closed:
                 raise DecisionLogError(f"this agent is closed; build it again from {self.log.name}")
             if self._worker is not None:
                 self._worker.raise_error()
             yield self.roster
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """The threads of torch during a call."""
+        if self.refit == BACKGROUND:
+            return torch_threads(BACKGROUND_THREADS)
+        return nullcontext()
 
     @property
     def is_closed(self) -> bool:
@@ -96,6 +107,7 @@ class Runtime:
     @contextmanager
     def reading(self) -> Iterator[GFUCB]:
         """Hold the lock during a call that only reads, also of a closed agent."""
+        self._owner.require("this agent")
         with self._lock:
             yield self.model.agent
 
@@ -161,7 +173,8 @@ class Runtime:
         """Fit all data; the lock is not held meanwhile."""
         with self.call():
             pass
-        self._refits.fit()
+        with self._threads():
+            self._refits.fit()
 
     def checkpoint(self) -> Path | None:
         """Write the state of now; return the path, or None for a log in memory."""
@@ -171,6 +184,8 @@ class Runtime:
 
     def close(self, *, closes_log: bool) -> None:
         """End the worker after the fit that is under way, and write a checkpoint."""
+        if not self._owner.is_this:
+            return  # all of it belongs to the process of which this one is a fork
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
         if was_closed:

@@ -39,7 +39,7 @@ def to_tensor(value: Any, name: str) -> Tensor:
         array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
         if array.dtype.kind == "O":  # such as a data frame of floats and booleans
             array = _plain_numbers(array)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if array.dtype.kind in "USOMmV":
         raise InvalidInputError(

@@ -161,12 +161,15 @@ def curve_rows(
     options: Options,
     # The committed rows were made without self-supervision.
     self_supervision: Literal["auto"] | None = None,
+    environment: Callable[[int], ImageBandit] | None = None,
 ) -> list[Row]:
     """Run a curve on some seeds: one row for each seed and every `stride` rounds.
 
     `seconds` is the wall time of one seed's run up to that round; batched runs share it equally.
+    `environment` makes that of a seed; by default the one of the figure.
     """
-    environments = [_environment(curve, seed, options) for seed in seeds]
+    make = environment or partial(_environment, curve, options)
+    environments = [make(seed) for seed in seeds]
     started = time.perf_counter()
     if curve.agent in BATCHED:
         by_round = _batched_regrets(curve, seeds, environments, sizes, options, self_supervision)
@@ -185,7 +188,7 @@ def curve_rows(
 
 def paper_run(curve: Curve, seed: int, sizes: Sizes, options: Options) -> StridedRun:
     """The paper's procedure on one seed, which can be continued."""
-    environment = _environment(curve, seed, options)
+    environment = _environment(curve, options, seed)
     agent = paper_agent(
         curve.num_tasks,
         environment.data.images.shape[1:],
@@ -263,7 +266,7 @@ def _images(options: Options) -> LabelledImages:
     return load_digits() if options.quick else load_mnist(options.data_dir)
 
 
-def _environment(curve: Curve, seed: int, options: Options) -> ImageBandit:
+def _environment(curve: Curve, options: Options, seed: int) -> ImageBandit:
     return ImageBandit(
         _images(options), num_tasks=curve.num_tasks, num_actions=curve.num_actions, seed=seed
     )
