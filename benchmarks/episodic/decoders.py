@@ -30,9 +30,9 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import Row
 from gfucb.environments import RichObservationMDPs, combination_lock
 from gfucb.episodic import EpisodicGFUCB
-from gfucb.episodic.cell_clusters import fit_clusters
-from gfucb.episodic.cell_decoder import ClusterCells
+from gfucb.episodic.cell_decoder import CellDecoder, fit_decoder
 from gfucb.episodic.distinct_rows import Floats, Integers
+from gfucb.episodic.observation_table import ObservationTable
 from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.store import distinct_provenance
 from gfucb.runs.text_files import json_text, write_json
@@ -86,12 +86,13 @@ def collect(environment: RichObservationMDPs, num_episodes: int, seed: int) -> D
     return Data(*columns)
 
 
-def library_cells(data: Data) -> ClusterCells:
+def library_cells(data: Data) -> CellDecoder:
     """The decoder of the default agent, fitted to the observations of all stages."""
-    stages = [rows.astype(np.float64) for rows in data.observations]
-    clusters = fit_clusters(stages)
-    assert clusters is not None
-    return ClusterCells(clusters, stages)
+    dtype = np.dtype(np.float64)
+    tables = [ObservationTable(rows.shape[1], 1, dtype) for rows in data.observations]
+    for table, rows in zip(tables, data.observations, strict=True):
+        table.keys.add(rows.astype(dtype))
+    return fit_decoder(tables, [len(table.keys) for table in tables], is_recurrent=False, seed=0)
 
 
 class Features(nn.Module):

@@ -27,7 +27,7 @@ OFFERS = {"actions": numbers_of_actions, "arms": context_and_arm, "items": items
 
 def wide(num_tasks: int, index: int) -> torch.Tensor:
     """More columns than the features use: they are projected."""
-    return draw("wide", num_tasks, 3, 210, index=index)
+    return draw("wide", num_tasks, 3, 390, index=index)
 
 
 @pytest.mark.parametrize("num_tasks", [1, 3])

@@ -138,6 +138,11 @@ def test_heads_satisfy_the_norm_bound_of_program_1():
     assert float(free.confidence_set(0).center.heads.norm(dim=1).max()) > 0.05
 
 
+def test_a_norm_bound_may_be_any_large_integer():
+    agent, _ = trained(episodes=1, head_norm_bound=2**70)
+    assert agent.settings()["head_norm_bound"] == str(2.0**70)
+
+
 @pytest.mark.parametrize(("replan", "most"), [("determinant", 40), ("doubling", 9), ("every", 100)])
 def test_replan_rules_bound_the_number_of_plans(replan, most):
     agent, _ = trained(

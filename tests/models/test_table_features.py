@@ -14,7 +14,6 @@ from gfucb.models.table_features import (
     LARGEST_COVARIANCES,
     LARGEST_STANDARDISED,
     MANY_TASKS,
-    MOST_COLUMNS,
     MOST_FEATURES,
     MOST_FREQUENCIES,
     TableColumns,
@@ -193,16 +192,18 @@ class TestScales:
 
 class TestSizes:
     def test_many_columns_are_projected_to_orthonormal_directions(self):
-        inputs = normal("wide", ROWS, 260)
+        most = most_directions(TableLayout(460), 1)
+        assert most == MOST_FEATURES - 17  # beside a constant and eight frequencies
+        inputs = normal("wide", ROWS, 460)
         columns = columns_of(inputs)
-        assert columns.num_directions == MOST_COLUMNS
-        eye = torch.eye(MOST_COLUMNS).double()
+        assert columns.num_directions == most
+        eye = torch.eye(most).double()
         torch.testing.assert_close(columns.projection.T @ columns.projection, eye)
-        assert columns.standardise(inputs)[0].shape == (ROWS, MOST_COLUMNS)
+        assert columns.standardise(inputs)[0].shape == (ROWS, most)
         features = TableFeatures(columns, SCALES)(inputs)
-        expected = len(columns.scales(SCALES)) + 1 + MOST_COLUMNS
+        expected = len(columns.scales(SCALES)) + 1 + most
         assert features.shape == (ROWS, expected)
-        assert columns_of(normal("narrow", ROWS, MOST_COLUMNS)).projection is None
+        assert columns_of(normal("narrow", ROWS, most)).projection is None
 
     def test_fewer_frequencies_for_many_actions_and_tasks(self):
         counts = []

@@ -55,7 +55,7 @@ def quick(tmp_path_factory):
             patch.setattr(sweep, "QUICK", replace(sweep.QUICK, **changes))
         for module, name in FEWER_STEPS:
             patch.setattr(module, name, 8)
-        patch.setattr(linear_mdp, "QUICK_EPISODES", 20)
+        patch.setattr(linear_mdp, "QUICK_EPISODES", 10)
         yield results_of
 
 

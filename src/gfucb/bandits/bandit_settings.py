@@ -10,7 +10,7 @@ from gfucb.core.setting_descriptions import (
     describe_initial_weights,
     describe_setting,
 )
-from gfucb.core.validation.settings import validate_component, validate_number, validate_ridge
+from gfucb.core.validation.settings import validate_component, validate_ridge
 from gfucb.estimation.calibration import CalibratedRadius, RelativeRadius
 from gfucb.estimation.reward_scaling import AUTO, ValueRange
 from gfucb.models import HeadPenalty
@@ -44,10 +44,6 @@ def validate_radius(
 
 def validate_penalty(ridge: float, head_norm_bound: float | None) -> HeadPenalty:
     """The penalty on heads with a positive ridge and a positive bound, or none."""
-    if head_norm_bound is not None:
-        head_norm_bound = validate_number(
-            head_norm_bound, "head_norm_bound", above=0.0, is_finite=False
-        )
     return HeadPenalty(validate_ridge(ridge), head_norm_bound)
 
 

@@ -59,6 +59,8 @@ class Clusters:
         scale: multiplies the squared distance beyond which an observation starts a new cell.
         is_mixture: whether cells are components of a mixture, so that an observation between two
             is likelier to be of the larger one. Regions of continuous observations are not.
+        freedom: degrees of freedom of the prior of covariances, where cells have their own; None
+            if all have the same.
     """
 
     transform: Floats
@@ -66,6 +68,7 @@ class Clusters:
     labels: list[Integers]
     scale: float = 1.0
     is_mixture: bool = True
+    freedom: float | None = None
 
 
 def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
@@ -80,7 +83,7 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
     transform = basis
     for _ in range(NUM_ITERATIONS):
         differences = _neighbour_differences([rows @ transform for rows in centered])
-        transform = transform @ _whitening(differences, len(differences)) * 2**0.5
+        transform = transform @ whitening(differences, len(differences)) * 2**0.5
     spread = np.concatenate([rows @ transform for rows in centered])
     ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))
     transform = transform / min(ratio, LARGEST_NOISE_RATIO) ** 0.5
@@ -93,19 +96,19 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
         return _continuous_cells(centered, basis)
     for _ in range(NUM_ITERATIONS):
         whitened = [rows @ transform for rows in centered]
-        scatter = sum(_excess_variance(rows) for rows in whitened) + between_scatter(
+        scatter = sum(excess_variance(rows) for rows in whitened) + between_scatter(
             whitened, labels
         )
         directions = principal_directions(scatter)
         scale = _scale_of_gap([rows @ directions for rows in whitened])
         labels = [_cells(rows, directions, scale) for rows in whitened]
         residuals = np.concatenate(
-            [rows - _means(rows, own)[own] for rows, own in zip(whitened, labels, strict=True)]
+            [rows - means_of(rows, own)[own] for rows, own in zip(whitened, labels, strict=True)]
         )
         freedom = len(residuals) - sum(int(own.max()) + 1 for own in labels)
         if freedom < 1:
             break
-        transform = transform @ _whitening(residuals, freedom)
+        transform = transform @ whitening(residuals, freedom)
     whitened = [rows @ transform for rows in centered]
     directions = principal_directions(between_scatter(whitened, labels))
     labels = [
@@ -126,10 +129,10 @@ def _joined(rows: Floats, labels: Integers, scale: float) -> Integers:
     limit = LARGEST_OVERLAP * scale * distance_limit(size)
     for _ in range(NUM_ITERATIONS):
         if labels.max() > 0:
-            tree = linkage(pdist(_means(rows, labels), "sqeuclidean"), "average")
+            tree = linkage(pdist(means_of(rows, labels), "sqeuclidean"), "average")
             groups = np.asarray(fcluster(tree, limit, "distance"), dtype=np.int64)
             labels = groups[labels] - 1
-        distances = cdist(rows, _means(rows, labels), "sqeuclidean")
+        distances = cdist(rows, means_of(rows, labels), "sqeuclidean")
         nearest = negative_log_density(distances, np.bincount(labels), size).argmin(axis=1)
         labels = np.unique(nearest, return_inverse=True)[1].reshape(-1)
     return np.asarray(labels, dtype=np.int64)
@@ -158,7 +161,7 @@ def _continuous_cells(centered: Sequence[Floats], basis: Floats) -> Clusters:
     stages = [rows @ transform for rows in centered]
     labels = [_regions(rows) for rows in stages]
     residuals = np.concatenate(
-        [rows - _means(rows, own)[own] for rows, own in zip(stages, labels, strict=True)]
+        [rows - means_of(rows, own)[own] for rows, own in zip(stages, labels, strict=True)]
     )
     scale = np.sqrt(np.maximum((residuals**2).mean(axis=0), 1e-6))
     return Clusters(transform / scale, np.eye(len(scale)), labels, is_mixture=False)
@@ -212,7 +215,7 @@ def between_scatter(stages: Sequence[Floats], labels: Sequence[Integers]) -> Flo
     for rows, own in zip(stages, labels, strict=True):
         counts = np.bincount(own)
         if len(counts) > 1:
-            means = _means(rows, own)
+            means = means_of(rows, own)
             means = means - counts @ means / counts.sum()
             scatter += (counts[:, None] * means).T @ means
     return scatter
@@ -242,7 +245,7 @@ def _neighbour_differences(stages: Sequence[Floats]) -> Floats:
     return np.concatenate(differences)
 
 
-def _whitening(rows: Floats, freedom: int) -> Floats:
+def whitening(rows: Floats, freedom: int) -> Floats:
     """A matrix W for which rows @ W have unit covariance, shrunk where rows are few."""
     size = rows.shape[1]
     covariance = rows.T @ rows / freedom
@@ -252,7 +255,7 @@ def _whitening(rows: Floats, freedom: int) -> Floats:
     return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])))
 
 
-def _excess_variance(rows: Floats) -> Floats:
+def excess_variance(rows: Floats) -> Floats:
     """The scatter of rows [n, coordinate] in directions with more variance than unit noise has."""
     number, size = rows.shape
     if number < 4:
@@ -314,7 +317,7 @@ def _one_cell(rows: Floats) -> Integers:
     return np.zeros(len(rows), dtype=np.int64)
 
 
-def _means(rows: Floats, labels: Integers) -> Floats:
+def means_of(rows: Floats, labels: Integers) -> Floats:
     """The mean of each cell, [cell, coordinate]."""
     sums = np.zeros((int(labels.max()) + 1, rows.shape[1]))
     np.add.at(sums, labels, rows)

@@ -18,6 +18,13 @@ from gfucb.episodic.cell_clusters import (
     fit_clusters,
     negative_log_density,
 )
+from gfucb.episodic.cell_covariances import (
+    CONCENTRATION,
+    CovariancePrior,
+    Predictive,
+    Sums,
+    with_own_covariances,
+)
 from gfucb.episodic.distinct_rows import Floats, Integers
 from gfucb.episodic.observation_table import ObservationTable
 
@@ -25,6 +32,11 @@ from gfucb.episodic.observation_table import ObservationTable
 CLUSTERED_ROWS = 150
 # Observations recur if at least this share of the transitions start at one seen before.
 RECURRENT_SHARE = 0.5
+# Cells without vectors are never the likeliest.
+SMALLEST_COUNT = 1e-300
+# Where cells have covariances of their own, squared distances exceed those of the vectors that were
+# clustered by at most this factor.
+LARGEST_EXCESS = 1.2
 
 
 class CellDecoder(Protocol):
@@ -111,6 +123,11 @@ class ClusterCells:
             self._means.append(sums / counts[:, None] if len(rows) else sums)
             self._counts.append(counts)
 
+    @property
+    def is_continuous(self) -> bool:
+        """Whether cells are regions of observations without clusters."""
+        return not self._is_mixture
+
     def num_cells(self, stage: int) -> int:
         """The number of clusters and of vectors that were far from all."""
         return len(self._means[stage])
@@ -182,6 +199,74 @@ class ClusterCells:
         return len(self._counts[stage]) - 1
 
 
+class CovarianceCells(ClusterCells):
+    """The likeliest cluster, whose noise has a covariance of its own, or a new one.
+
+    Args:
+        clusters: the clusters, with the freedom of their covariances.
+        stages: the vectors that were clustered, [stage][vector, column].
+    """
+
+    def __init__(self, clusters: Clusters, stages: Sequence[Floats]) -> None:
+        super().__init__(clusters, stages)
+        assert clusters.freedom is not None
+        self._prior = CovariancePrior(clusters.directions.shape[1], clusters.freedom)
+        self._centers = [rows.sum(axis=0) / max(1, len(rows)) @ self._transform for rows in stages]
+        self._sums: list[Sums] = []
+        self._predictive: list[Predictive] = []
+        largest = self._limits[1]
+        for stage, (rows, labels) in enumerate(zip(stages, clusters.labels, strict=True)):
+            points = rows @ self._transform
+            along = self._along(stage, points)
+            self._sums.append(Sums.of(along, labels, self.num_cells(stage)))
+            self._predictive.append(self._prior.predictive(self._sums[stage]))
+            if len(rows):
+                within = ((points - self._means[stage][labels]) ** 2).sum(axis=1)
+                largest = max(largest, LARGEST_EXCESS * float(within.max()))
+        self._largest_distance = largest
+        self._of_new = self._prior.predictive(Sums.of(along[:0], labels[:0], 1))
+
+    def recentre(self, stage: int, rows: NDArray[np.generic], cells: Integers) -> None:
+        """Means and covariances of all vectors [n, column] of each cell."""
+        super().recentre(stage, rows, cells)
+        if len(rows):
+            along = self._along(stage, rows.astype(np.float64) @ self._transform)
+            self._set_sums(stage, Sums.of(along, cells, self.num_cells(stage)))
+
+    def _set_sums(self, stage: int, sums: Sums) -> None:
+        self._sums[stage], self._predictive[stage] = sums, self._prior.predictive(sums)
+
+    def _along(self, stage: int, points: Floats) -> Floats:
+        """Points in the directions in which cells differ, from the centre of the stage."""
+        return np.asarray((points - self._centers[stage]) @ self._directions)
+
+    def _nearest(
+        self, stage: int, points: Floats, first: int, last: int, is_limited: bool = True
+    ) -> Integers:
+        counts = self._sums[stage].counts[first:last]
+        if not len(counts):
+            return np.full(len(points), -1, dtype=np.int64)
+        along = self._along(stage, points)
+        scores = self._predictive[stage].log_density(along)[:, first:last]
+        scores = scores + np.log(np.maximum(counts, SMALLEST_COUNT))
+        cells = scores.argmax(axis=1)
+        differences = points - self._means[stage][first:last][cells]
+        far = (differences**2).sum(axis=1) / (1 + 1 / np.maximum(counts[cells], 1))
+        of_new = self._of_new.log_density(along)[:, 0] + np.log(CONCENTRATION)
+        is_known = scores.max(axis=1) >= of_new
+        is_near = is_known & (far <= self._largest_distance)
+        return np.where(is_near | (not is_limited), cells + first, -1)
+
+    def _new_cell(self, stage: int, point: Floats) -> int:
+        cell, old = super()._new_cell(stage, point), self._sums[stage]
+        new = Sums.of(self._along(stage, point[None]), np.zeros(1, dtype=np.int64), 1)
+        parts = zip(
+            (old.counts, old.sums, old.products), (new.counts, new.sums, new.products), strict=True
+        )
+        self._set_sums(stage, Sums(*(np.concatenate(pair) for pair in parts)))
+        return cell
+
+
 def fit_decoder(
     tables: Sequence[ObservationTable], sizes: Sequence[int], is_recurrent: bool, seed: int
 ) -> CellDecoder:
@@ -201,10 +286,15 @@ def fit_decoder(
         return distinct
     if is_recurrent and not are_apart([stages[stage] for stage in seen], clusters.labels):
         return distinct
+    own = None
+    if not is_recurrent:
+        own = with_own_covariances([stages[stage] for stage in seen], clusters)
+    clusters = clusters if own is None else own
     by_stage = dict(zip(seen, clusters.labels, strict=True))
     none = np.zeros(0, dtype=np.int64)
     labels = [by_stage.get(stage, none) for stage in range(len(tables))]
-    return ClusterCells(replace(clusters, labels=labels), stages)
+    cells = ClusterCells if own is None else CovarianceCells
+    return cells(replace(clusters, labels=labels), stages)
 
 
 def is_recurrent(tables: Sequence[ObservationTable]) -> bool:

@@ -14,7 +14,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
-from gfucb.core.validation.arrays import ArrayLike, to_tensor
+from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.episodes import validate_stage, validate_transitions
 from gfucb.core.validation.settings import validate_count, validate_seed
@@ -25,7 +25,7 @@ from gfucb.core.validation.states import (
 )
 from gfucb.episodic.cell_model import CellModel
 from gfucb.episodic.cell_state import MODEL_NAMES, model_state, restored_model
-from gfucb.episodic.cell_values import EQUAL, StageValues
+from gfucb.episodic.cell_values import EQUAL, StageValues, decision_of
 from gfucb.episodic.distinct_rows import Floats, Integers
 from gfucb.episodic.episodic_settings import Range
 from gfucb.episodic.input_layout import InputLayout
@@ -122,20 +122,21 @@ class CellLearner:
 
     def _backward(self, model: CellModel, known: Sequence[int]) -> list[StageValues]:
         """Backward induction on the first `known` [stage] cells: values of all stages, [stage]."""
-        values = [StageValues.after_the_last(self.num_tasks)]  # line 2: V_{H+1} = 0
+        ends = [len(table) for table in model.tables]
+        sizes = [own.num_states for own in model.stages]
+        if known is self._known:  # in a restored agent, of the time of its plan
+            ends, sizes = self._planned, self._num_states
+        counts = model.counts_until(ends)
+        # Line 2: V_{H+1} = 0.
+        values = [StageValues.after_the_last(self.num_tasks, model.num_shared)]
         for stage in reversed(range(self.horizon)):  # line 3
             own = model.stages[stage]
-            # In a restored agent, of the time of its plan.
-            is_planned = known is self._known
-            end, num_states = len(own.table), own.num_states
-            if is_planned:
-                end, num_states = self._planned[stage], self._num_states[stage]
             # Lines 4 and 8.
             # Paper: line 5 passes the value of the fit to stage h, which is not optimistic. Here
             # V_{h+1} is the optimistic value.
             stage_values = StageValues.of(
-                own.counts_until(end, model.next_states(stage)),
-                own.state_pairs(num_states),
+                counts[stage],
+                own.state_pairs(sizes[stage]),
                 own.num_pairs(known[stage]),
                 values[0],
                 self.ranges.of(stage),
@@ -151,15 +152,7 @@ class CellLearner:
             raise InvalidInputError("there is no plan yet; call plan(candidates) before an episode")
         upper, preference = self._pair_values(stage, inputs, row_tasks)
         best = upper >= upper.max(axis=1, keepdims=True) - EQUAL
-        actions = np.where(best, preference, -np.inf).argmax(axis=1)
-        rows = np.arange(len(actions))
-        chosen = to_tensor(candidates, "candidates")[torch.from_numpy(rows), actions]
-        return Decision(
-            torch.from_numpy(row_tasks),
-            torch.from_numpy(actions),
-            chosen,
-            torch.from_numpy(upper[rows, actions]),
-        )
+        return decision_of(candidates, row_tasks, np.where(best, preference, -np.inf), upper)
 
     def _pair_values(
         self, stage: int, inputs: NDArray[np.generic], tasks: Integers
@@ -168,16 +161,18 @@ class CellLearner:
         model, values = self._model, self._values[stage]
         assert model is not None
         upper = np.full(inputs.shape[:2], self.ranges.of(stage)[1])
-        # Actions without any data are tried in a random order, another one in every plan.
-        generator = random_stream(self.seed, "order", self.plan_index, stage)
-        order = torch.rand(self.num_tasks, inputs.shape[1], generator=generator).numpy()
         preference = np.ones(inputs.shape[:2])
         pairs = model.pairs(inputs, partial(model.decoder.find, stage, known=self._known[stage]))
         known = pairs >= 0
         own_tasks = np.broadcast_to(tasks[:, None], pairs.shape)[known]
         upper[known] = values.upper[own_tasks, pairs[known]]
         preference[known] = values.preference[own_tasks, pairs[known]]
-        return upper, preference + 1e-12 * order[tasks]
+        return upper, preference + 1e-12 * self.random_order(stage, inputs.shape[1])[tasks]
+
+    def random_order(self, stage: int, num_actions: int) -> Floats:
+        """Decides between equal actions, another way in every plan: [task, action]."""
+        generator = random_stream(self.seed, "order", self.plan_index, stage)
+        return np.asarray(torch.rand(self.num_tasks, num_actions, generator=generator).numpy())
 
     def greedy_policy(self) -> Callable[[int, Tensor, Tensor], Tensor]:
         """The best actions by the means of all data so far, without a bonus."""

@@ -9,10 +9,17 @@ from numpy.typing import NDArray
 
 from gfucb.core.records import Transitions
 from gfucb.episodic.cell_counts import CellCounts
-from gfucb.episodic.cell_decoder import CellDecoder, DistinctCells, fit_decoder, is_recurrent
+from gfucb.episodic.cell_decoder import (
+    CellDecoder,
+    ClusterCells,
+    DistinctCells,
+    fit_decoder,
+    is_recurrent,
+)
 from gfucb.episodic.distinct_rows import GrowingColumn, Integers
 from gfucb.episodic.input_layout import InputLayout
 from gfucb.episodic.observation_table import DistinctVectors, ObservationTable
+from gfucb.episodic.regions import RegionCells, fit_regions, stages_are_alike
 
 Inputs = NDArray[np.generic]
 
@@ -27,13 +34,23 @@ class StageCells:
         table: the observations.
         num_actions: A.
         is_factored: whether inputs are (observation, action).
+        counts: of the transitions; by default those of this stage alone.
+        num_shared: the number of cells that all stages share; each of them is a state.
     """
 
-    def __init__(self, table: ObservationTable, num_actions: int, is_factored: bool) -> None:
+    def __init__(
+        self,
+        table: ObservationTable,
+        num_actions: int,
+        is_factored: bool,
+        counts: CellCounts | None = None,
+        num_shared: int = 0,
+    ) -> None:
         self.table, self.num_actions, self.is_factored = table, num_actions, is_factored
-        self.counts = CellCounts()
+        self.counts = CellCounts() if counts is None else counts
         self._cells, self._states = GrowingColumn(np.int64), GrowingColumn(np.int64)
         self._distinct = DistinctVectors(table.observations.rows.shape[1], np.dtype(np.int64))
+        self._distinct.add(np.arange(num_shared)[:, None])
         self.num_counted = 0
 
     @property
@@ -80,14 +97,11 @@ class StageCells:
         self.counts.add(table.tasks[new], pairs, following, table.rewards[new])
         self.num_counted = new.stop
 
-    def counts_until(self, end: int, next_states: Integers) -> CellCounts:
-        """Counts of the first `end` transitions, with the arguments of `count`."""
-        if end == self.num_counted:
-            return self.counts
-        again = StageCells(self.table, self.num_actions, self.is_factored)
+    def count_again(self, counts: CellCounts, next_states: Integers, end: int) -> None:
+        """Add the first `end` transitions to other counts, with the arguments of `count`."""
+        again = StageCells(self.table, self.num_actions, self.is_factored, counts)
         again._cells = self._cells
         again.count(next_states, end)
-        return again.counts
 
 
 class CellModel:
@@ -121,7 +135,7 @@ class CellModel:
         self.tables = [ObservationTable(length, per_observation, dtype) for _ in range(horizon)]
         self.num_fits = 0
         self.fit_sizes = [0] * horizon  # keys at the last fit, [stage]
-        self.fit_is_recurrent = True
+        self.fit_is_recurrent, self.fit_shares_stages = True, False
         self.use_decoder(DistinctCells(self.tables))
 
     @property
@@ -181,12 +195,42 @@ class CellModel:
         """Fit the decoder to all vectors, and count all transitions again."""
         self.num_fits += 1
         self.fit_sizes = [len(table.keys) for table in self.tables]
-        self.fit_is_recurrent = is_recurrent(self.tables)
-        self.use_decoder(self.fitted())
+        self.fit_is_recurrent, self.fit_shares_stages = is_recurrent(self.tables), False
+        decoder = self.fitted()
+        if isinstance(decoder, ClusterCells) and decoder.is_continuous and self.layout.is_factored:
+            self.fit_shares_stages = stages_are_alike(self.tables, self.num_actions, self.seed)
+        self.use_decoder(self.fitted() if self.fit_shares_stages else decoder)
 
     def fitted(self) -> CellDecoder:
         """The decoder of the last fit."""
+        if self.fit_shares_stages:
+            return fit_regions(self.tables, self.fit_sizes, self.seed)
         return fit_decoder(self.tables, self.fit_sizes, self.fit_is_recurrent, self.seed)
+
+    @property
+    def num_shared(self) -> int:
+        """The number of cells that all stages share; 0 if each has its own."""
+        return self.decoder.num_cells(0) if isinstance(self.decoder, RegionCells) else 0
+
+    def counts_until(self, ends: Sequence[int]) -> list[CellCounts]:
+        """The counts of each stage from the first `ends` [stage] transitions, [stage].
+
+        Stages that share their cells also share their counts. The last stage does not tell what
+        follows, so its transitions are not among them.
+        """
+        stages = range(len(self.stages))
+        if self.num_shared:
+            return [self._counts_of(stages[:-1], ends)] * len(stages)
+        return [self._counts_of([stage], ends) for stage in stages]
+
+    def _counts_of(self, stages: Sequence[int], ends: Sequence[int]) -> CellCounts:
+        """The counts of stages that count together."""
+        if all(self.stages[stage].num_counted == ends[stage] for stage in stages):
+            return self.stages[stages[0]].counts
+        counts = CellCounts()
+        for stage in stages:
+            self.stages[stage].count_again(counts, self.next_states(stage), ends[stage])
+        return counts
 
     def use_decoder(self, decoder: CellDecoder, saved: Sequence[Integers] | None = None) -> None:
         """Decode all vectors with a new decoder.
@@ -194,9 +238,11 @@ class CellModel:
         `saved` [stage][key] are the cells that vectors got after the fit, in a saved state.
         """
         self.decoder = decoder
-        self.stages = [
-            StageCells(table, self.num_actions, self.layout.is_factored) for table in self.tables
-        ]
+        number, shared = self.num_shared, CellCounts() if self.num_shared else None
+        arguments = self.num_actions, self.layout.is_factored
+        *before, last = self.tables
+        self.stages = [StageCells(table, *arguments, shared, number) for table in before]
+        self.stages.append(StageCells(last, *arguments, None, number))
         for stage, table in enumerate(self.tables):
             fitted = len(table.keys) if saved is None else self.fit_sizes[stage]
             rows = table.keys.rows[:fitted]

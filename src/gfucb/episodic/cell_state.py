@@ -32,7 +32,7 @@ def model_state(model: CellModel) -> dict[str, Tensor]:
     tensors = {
         SHARED: torch.from_numpy(layout.shared.copy()),
         ACTIONS: torch.from_numpy(tables[0].copy()),
-        FITS: torch.tensor([model.num_fits, int(model.fit_is_recurrent), layout.is_factored]),
+        FITS: torch.tensor([model.num_fits, _fit_kind(model), layout.is_factored]),
         FIT_SIZES: torch.tensor(model.fit_sizes),
     }
     for stage, (table, own) in enumerate(zip(model.tables, model.stages, strict=True)):
@@ -57,6 +57,9 @@ def restored_model(
     is_factored, num_actions = bool(fits[2]), len(table)
     if not num_actions or (is_factored and table.shape[1] != int((~shared).sum())):
         raise InvalidInputError(f"{ACTIONS!r} and {SHARED!r} of the state do not fit together")
+    may_share = horizon > 1 and is_factored and bool(sizes.sum())
+    if fits[1] > 2 or (fits[1] == 2 and not may_share):
+        raise InvalidInputError(f"{FITS!r} of the state names no decoder of its observations")
     layout = InputLayout(shared.numpy().copy(), table.numpy().copy() if is_factored else None)
     stages = [below(f"{stage}/", state) for stage in range(horizon)]
     keys = stages[0].get("keys", torch.zeros(0))
@@ -69,7 +72,8 @@ def restored_model(
         num_next = len(following.get("observations", ()))
         _restore_table(model.tables[stage], own, num_tasks, num_actions, num_next, keys.dtype)
         cells.append(_cells(own, len(model.tables[stage].keys)))
-    model.num_fits, model.fit_is_recurrent = int(fits[0]), bool(fits[1])
+    model.num_fits = int(fits[0])
+    model.fit_is_recurrent, model.fit_shares_stages = int(fits[1]) == 1, int(fits[1]) == 2
     model.fit_sizes = [int(size) for size in sizes]
     if any(n > len(table.keys) for n, table in zip(model.fit_sizes, model.tables, strict=True)):
         raise InvalidInputError(f"{FIT_SIZES!r} of the state are larger than its tables")
@@ -82,6 +86,11 @@ def restored_model(
                 "changed"
             )
     return model
+
+
+def _fit_kind(model: CellModel) -> int:
+    """1 if observations recurred at the last fit, 2 if stages share their cells, else 0."""
+    return 2 if model.fit_shares_stages else int(model.fit_is_recurrent)
 
 
 def _restore_table(

@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.sparse import coo_array
 
+from gfucb.core.records import Decision
+from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.episodic.cell_counts import CellCounts
 from gfucb.episodic.distinct_rows import Floats, Integers
 
@@ -58,9 +61,9 @@ class StageValues:
     novelty: Floats
 
     @classmethod
-    def after_the_last(cls, num_tasks: int) -> StageValues:
+    def after_the_last(cls, num_tasks: int, num_states: int = 0) -> StageValues:
         """Line 2: values are zero after the last stage."""
-        none = np.zeros((num_tasks, 0))
+        none = np.zeros((num_tasks, num_states))
         return cls(none, none, none, none, none, none)
 
     @classmethod
@@ -171,3 +174,17 @@ class _PairSums:
         tasks, pairs = self._shape
         sums = np.bincount(self._rows, weights=weights, minlength=tasks * pairs)
         return np.asarray(sums.reshape(tasks, pairs))
+
+
+def decision_of(
+    candidates: ArrayLike, tasks: Integers, preference: Floats, upper: Floats
+) -> Decision:
+    """The decision for the action of largest preference [row, action] in every row."""
+    actions = preference.argmax(axis=1)
+    rows = np.arange(len(actions))
+    return Decision(
+        torch.from_numpy(tasks),
+        torch.from_numpy(actions),
+        to_tensor(candidates, "candidates")[torch.from_numpy(rows), actions],
+        torch.from_numpy(upper[rows, actions]),
+    )

@@ -18,6 +18,7 @@ from gfucb.core.validation.settings import LARGEST_COMPUTED
 from gfucb.core.validation.states import validate_state, validate_state_tensor
 from gfucb.episodic.cell_learner import CellLearner
 from gfucb.episodic.cell_model import CellModel
+from gfucb.episodic.cell_values import decision_of
 from gfucb.episodic.class_choice import explains_new_pairs, one_step_ahead
 from gfucb.episodic.class_data import ClassData
 from gfucb.episodic.class_fit import fit_classes
@@ -155,17 +156,8 @@ class ClassLearner:
         inputs = given.numpy().reshape(*given.shape[:2], -1)
         row_tasks = decision.tasks.numpy()
         upper = self._action_values(self._values, stage, inputs, row_tasks)
-        # Equal values are tried in a random order, another one in every plan.
-        generator = random_stream(self.seed, "order", self.plan_index, stage)
-        order = torch.rand(self.num_tasks, inputs.shape[1], generator=generator).numpy()
-        actions = (upper + 1e-9 * order[row_tasks]).argmax(axis=1)
-        rows = np.arange(len(actions))
-        return Decision(
-            decision.tasks,
-            torch.from_numpy(actions),
-            given[torch.from_numpy(rows), actions],
-            torch.from_numpy(upper[rows, actions]),
-        )
+        order = self.cells.random_order(stage, inputs.shape[1])
+        return decision_of(given, row_tasks, upper + 1e-9 * order[row_tasks], upper)
 
     def _action_values(
         self,

@@ -17,6 +17,7 @@ from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_flag
 from gfucb.exploration.joint_choice import choose_jointly
+from gfucb.exploration.rarely_tried import required_tries
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
 from gfucb.models.inverse_grams import parts_of_rows
 from gfucb.models.posterior_set import PosteriorEllipsoid
@@ -101,20 +102,39 @@ def _bonuses(
     mean rewards of what these have chosen, as if rows were decided one after another (GP-BUCB,
     Desautels et al. 2014).
     """
-    tasks, parts = action_sets.tasks, [action_sets.tasks]
-    if isinstance(ellipsoid, PosteriorEllipsoid):
-        parts = parts_of_rows(tasks, MOST_PARTS, ellipsoid.shards)
-    if len(parts) == 1 or not isinstance(ellipsoid, PosteriorEllipsoid):
-        return (ellipsoid.squared_radius * ellipsoid.bonus_widths(features, tasks)).sqrt()
+    if not isinstance(ellipsoid, PosteriorEllipsoid):
+        widths = ellipsoid.bonus_widths(features, action_sets.tasks)
+        return (ellipsoid.squared_radius * widths).sqrt()
+    tasks = action_sets.tasks
+    values = values.masked_fill(~action_sets.available, -torch.inf)
+    parts = parts_of_rows(tasks, MOST_PARTS, ellipsoid.shards)
+    if len(parts) == 1:
+        return _own_bonuses(ellipsoid, features, values, tasks)
     bonuses = torch.zeros_like(values)
     expected: PosteriorEllipsoid = ellipsoid
     for rows in parts:
-        widths = expected.bonus_widths(features[rows], tasks[rows])
-        bonuses[rows] = (expected.squared_radius * widths).sqrt()
-        upper = (values + bonuses)[rows].masked_fill(~action_sets.available[rows], -torch.inf)
-        chosen = features[rows, first_best(upper)]
+        own = _own_bonuses(expected, features[rows], values[rows], tasks[rows])
+        bonuses[rows] = own
+        chosen = features[rows, first_best(values[rows] + own)]
         expected = expected.expecting(chosen, tasks[rows])
     return bonuses
+
+
+def _own_bonuses(
+    ellipsoid: PosteriorEllipsoid, features: Tensor, values: Tensor, tasks: Tensor
+) -> Tensor:
+    """Bonuses [row, action] of rows that are decided at once, with those of rarely tried actions.
+
+    Rows share what they have to try, see `required_tries`.
+    """
+    posterior, radius = ellipsoid.posterior, ellipsoid.squared_radius
+    widths = ellipsoid.known_widths(features, tasks)
+    if bool(posterior.missing_tries.any()):
+        untried, lacking = posterior.untried_widths(features), posterior.lacking(features)
+        bonuses = (radius * (widths + untried)).sqrt()
+        required = required_tries(*lacking, values, bonuses, tasks, ellipsoid.shards)
+        widths = widths + untried * required
+    return (radius * widths).sqrt()
 
 
 def center_ellipsoid(confidence_set: ConfidenceSet) -> HeadEllipsoid:

@@ -132,16 +132,21 @@ class HeadPosterior:
         return pad(weights, (0, self.uncertain_dim - self.feature_dim))
 
     @cached_property
-    def untried_variances(self) -> Tensor:
-        """Additional variances of actions that were tried too rarely, [linear feature].
+    def missing_tries(self) -> Tensor:
+        """How many tries actions lack that were tried too rarely, [linear feature].
 
         With fewer than log(number of samples) / 2 tries one bad reward would exclude it for good.
         """
         counted = self.tries[self.tries.isfinite()]
         total = float(counted.sum())
         most = 0.5 + LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
-        is_untried = self.tries < min(self.untried_rate * math.log1p(total), most)
-        return torch.where(is_untried, UNTRIED_FACTOR * self.exploration_scale, 0.0)
+        fewest = min(self.untried_rate * math.log1p(total), most)
+        return (fewest - self.tries).ceil().clamp_min(0)
+
+    @cached_property
+    def untried_variances(self) -> Tensor:
+        """Additional variances of actions that were tried too rarely, [linear feature]."""
+        return torch.where(self.missing_tries > 0, UNTRIED_FACTOR * self.exploration_scale, 0.0)
 
     def with_tasks(self, count: int) -> HeadPosterior:
         """The same with `count` more tasks, which have no data: their heads have the prior mean."""
@@ -223,11 +228,28 @@ class HeadPosterior:
 
         Each is a quadratic form, so rounding cannot make one negative by more than itself.
         """
+        return self.known_widths(features, tasks) + self.untried_widths(features)
+
+    def known_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """The same without the variances of rarely tried actions."""
         variances = self.model_variances(features, tasks)
         _, linear = self._split(features)
         explored = (products(self.exploration, linear, tasks) * linear).sum(-1)
-        untried = (linear.square() * self.untried_variances).sum(-1)
-        return (variances + self.exploration_scale * explored + untried).clamp_min(0)
+        return (variances + self.exploration_scale * explored).clamp_min(0)
+
+    def untried_widths(self, features: Tensor) -> Tensor:
+        """The variances of rarely tried actions: [row, action, feature] -> [row, action]."""
+        _, linear = self._split(features)
+        return (linear.square() * self.untried_variances).sum(-1)
+
+    def lacking(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Which candidates are which of the rarely tried actions, and the tries these lack.
+
+        [row, action, feature] -> [row, action, lacking], booleans, and [lacking].
+        """
+        is_lacking = self.missing_tries > 0
+        _, linear = self._split(features)
+        return linear[..., is_lacking] != 0, self.missing_tries[is_lacking]
 
     def model_variances(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The variances without those of linear features: [row, action]."""

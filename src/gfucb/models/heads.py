@@ -33,7 +33,9 @@ class HeadPenalty:
     def __post_init__(self) -> None:
         validate_number(self.ridge, "ridge", above=0.0)
         if self.norm_bound is not None:
-            validate_number(self.norm_bound, "head_norm_bound", above=0.0, is_finite=False)
+            bound = validate_number(self.norm_bound, "head_norm_bound", above=0.0, is_finite=False)
+            # An integer may be too large to be compared with tensors.
+            object.__setattr__(self, "norm_bound", bound)
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,11 @@ class PosteriorEllipsoid:
 
     def bonus_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The same for the bonus of a row alone: larger for rare actions without context."""
-        widths = self.squared_widths(features, tasks)
+        return self.known_widths(features, tasks) + self.posterior.untried_widths(features)
+
+    def known_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
+        """The same without what makes a row try a rarely tried action."""
+        widths = self.posterior.known_widths(features, tasks)
         if self.growing_counts is None:
             return widths
         own = self.posterior.model_variances(features, tasks)

@@ -21,8 +21,6 @@ FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
 LARGEST_STANDARDISED = 10.0
 # A column whose spread is this small, relative to its values, is constant up to rounding.
 CONSTANT_SPREAD = 1e-9
-# More columns than this, or than half of the features, are projected to random directions.
-MOST_COLUMNS = 200
 # With one-hot actions they are projected to as few as this, before the actions have no weights of
 # their own.
 FEWEST_DIRECTIONS = 8
@@ -290,14 +288,13 @@ def most_directions(layout: TableLayout, num_tasks: int) -> int:
     is more. Contexts with more columns than these allow are projected: weights for each action on
     some directions are worth more than none on all columns.
     """
-    size = largest_size(num_tasks)
-    most = max(1, min(MOST_COLUMNS, size // 2))
+    size, others = largest_size(num_tasks), 1 + 2 * FEWEST_FREQUENCIES
+    most = max(1, size - others)
     blocks, context = layout.num_actions + 1, layout.num_context
     if not layout.num_actions:
         return most
     if not context:
         return most if blocks <= 2 * size else 0
-    others = 1 + 2 * FEWEST_FREQUENCIES
     if blocks * (context + others) <= 2 * size:
         return most
     affordable = largest_interactions(num_tasks) // blocks - others

@@ -1,4 +1,4 @@
-"""The two panels of the linear MDPs: regret curves with a finite class and with a network."""
+"""The two panels of the linear MDPs: regret curves with a finite class and by default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gfucb.runs.figure_style import STYLE
 
 TITLES = {
     "finite class": "finite class of representations",
-    "network": "network representation",
+    "default": "default: learned classes",
 }
 CURVES = {
     ORACLE: ("LSVI-UCB, true representation", "#222222"),
@@ -25,10 +25,15 @@ def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel for each class of representations."""
     with rc_context(STYLE):
         drawn = Figure(figsize=(9.6, 4.0), layout="constrained")
-        panels = drawn.subplots(1, len(TITLES), sharey=True)
-        for axes, (part, title) in zip(panels, TITLES.items(), strict=True):
+        titles = {part: TITLES[part] for part in rows["part"].unique()}
+        panels = drawn.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+        for axes, (part, title) in zip(panels, titles.items(), strict=True):
             for agent, (label, colour) in CURVES.items():
-                own = rows[(rows["part"] == part) & (rows["agent"] == agent)]
+                own = rows[rows["agent"] == agent]
+                if agent == ORACLE:  # the same in all parts
+                    own = own.drop_duplicates(["seed", "episode"])
+                else:
+                    own = own[own["part"] == part]
                 table = own.pivot(index="episode", columns="seed", values="cumulative_regret")
                 draw_mean_and_band(axes, table, color=colour, label=label)
             axes.set(xlabel="episode", xlim=(0, None))
@@ -45,5 +50,6 @@ def caption(rows: pd.DataFrame) -> str:
     seeds = rows.groupby(["part", "agent"])["seed"].nunique()
     return (
         "Regret in linear MDPs: mean over seeds and its 95% interval. (a) A finite class that "
-        f"has the true representation. (b) A network. {seed_counts(seeds)}."
+        "has the true representation. (b) The default agent, which learns one. "
+        f"{seed_counts(seeds)}."
     )

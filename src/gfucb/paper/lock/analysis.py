@@ -9,7 +9,7 @@ import pandas as pd
 
 from gfucb.paper.common import Verdict
 from gfucb.paper.intervals import mean_and_half_width
-from gfucb.paper.lock.sweep import DEFAULT, ORACLE, PRINTED, RICH_AGENT
+from gfucb.paper.lock.sweep import DEFAULT, OPTIMISTIC, ORACLE, PRINTED
 from gfucb.runs.summary import half_width
 
 
@@ -31,8 +31,10 @@ def verdicts(rows: pd.DataFrame) -> list[Verdict]:
 def _tabular_verdicts(tabular: pd.DataFrame) -> list[Verdict]:
     horizon = int(tabular["horizon"].max())
     longest = tabular[tabular["horizon"] == horizon]
-    default, printed = (longest[longest["agent"] == agent] for agent in (DEFAULT, PRINTED))
-    default_reached, printed_reached = (int(own["all_reached"].sum()) for own in (default, printed))
+    default, optimistic, printed = (
+        longest[longest["agent"] == agent] for agent in (DEFAULT, OPTIMISTIC, PRINTED)
+    )
+    printed_reached = int(printed["all_reached"].sum())
     regret_per_episode = printed["cumulative_regret"] / printed["episode"]
     return [
         Verdict(
@@ -42,22 +44,28 @@ def _tabular_verdicts(tabular: pd.DataFrame) -> list[Verdict]:
             f"{printed['violations'].mean():.1%} of the episodes",
             printed_reached == 0,
         ),
-        Verdict(
-            f"H = {horizon}, optimistic values backed up: all seeds reach the goal",
-            f"{default_reached} of {len(default)} seeds, after "
-            f"{mean_and_half_width(default['first_goal'])} episodes",
-            default_reached == len(default),
-        ),
+        _all_reach(f"H = {horizon}, optimistic values backed up", optimistic),
         Verdict(
             f"H = {horizon}, optimistic values backed up: the optimistic value is never below V*",
-            f"below in {default['violations'].mean():.2%} of the episodes",
-            bool((default["violations"] == 0).all()),
+            f"below in {optimistic['violations'].mean():.2%} of the episodes",
+            bool((optimistic["violations"] == 0).all()),
         ),
+        _all_reach(f"H = {horizon}, default agent", default),
     ]
 
 
+def _all_reach(name: str, runs: pd.DataFrame) -> Verdict:
+    reached = int(runs["all_reached"].sum())
+    return Verdict(
+        f"{name}: all seeds reach the goal",
+        f"{reached} of {len(runs)} seeds, after {mean_and_half_width(runs['first_goal'])} episodes",
+        reached == len(runs),
+    )
+
+
 def _rich_verdicts(rich: pd.DataFrame) -> list[Verdict]:
-    oracle, learned = (rich[rich["agent"] == agent.name] for agent in (ORACLE, RICH_AGENT))
+    is_oracle = rich["agent"] == ORACLE.name
+    oracle, learned = rich[is_oracle], rich[~is_oracle]
     by_tasks = {
         m: learned[learned["num_tasks"] == m] for m in sorted(learned["num_tasks"].unique())
     }
@@ -69,11 +77,12 @@ def _rich_verdicts(rich: pd.DataFrame) -> list[Verdict]:
             f"rich observations, M = {middle}: all tasks reach the goal on 9 of 10 seeds",
             f"{reached} of {len(by_tasks[middle])} seeds",
             reached >= required,
-            f"with observed states: {mean_and_half_width(oracle['first_goal'])} episodes",
+            f"{mean_and_half_width(by_tasks[middle]['first_goal'])} episodes; with observed states "
+            f"LSVI-UCB {mean_and_half_width(oracle[oracle['num_tasks'] == middle]['first_goal'])}",
         ),
         *(
             _fewer_episodes(few, many, by_tasks[few], by_tasks[many])
-            for few, many in itertools.pairwise(by_tasks)
+            for few, many in itertools.product(list(by_tasks)[:1], list(by_tasks)[1:])
         ),
     ]
 

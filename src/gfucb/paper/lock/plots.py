@@ -10,18 +10,19 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from gfucb.paper.drawing import draw_mean_and_band, letter_panels, plain_log_ticks, seed_counts
 from gfucb.paper.lock.analysis import last_rows
-from gfucb.paper.lock.sweep import DEFAULT, ORACLE, PRINTED, RICH_AGENT
+from gfucb.paper.lock.sweep import DEFAULT, OPTIMISTIC, ORACLE, PRINTED, RICH_AGENT
 from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
 # Label and colour.
 BACKUPS = {
-    DEFAULT: ("optimistic values backed up", "#d55e00"),
+    DEFAULT: ("default agent", "#d55e00"),
+    OPTIMISTIC: ("optimistic values backed up", "#009e73"),
     PRINTED: ("as printed", "#0072b2"),
 }
 RICH = {
-    RICH_AGENT.name: ("shared, unknown emission", "#d55e00"),
-    ORACLE.name: ("observed states", "#222222"),
+    RICH_AGENT.name: ("default agent, unknown emission", "#d55e00"),
+    ORACLE.name: ("LSVI-UCB, observed states", "#222222"),
 }
 
 

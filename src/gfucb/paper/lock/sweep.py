@@ -3,64 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gfucb.core.protocols import EpisodicAgent
+from gfucb.core.protocols import EpisodicAgent, EpisodicEnvironment
 from gfucb.core.records import Row
-from gfucb.environments import TabularMDPs, rich_lock, tabular_lock
+from gfucb.environments import TabularEpisode, combination_lock, tabular_lock
+from gfucb.environments.rich_observations import RichObservationEpisode
 from gfucb.paper.common import Job, Options
 from gfucb.runs.build_run import make_agent
 from gfucb.runs.config import EpisodicAgentConfig
+from gfucb.runs.episode_loop import play_episode
 from gfucb.runs.policy_evaluator import PolicyEvaluator, with_true_features
 
 SEEDS = tuple(range(20))
-NUM_EPISODES = 5000
+NUM_EPISODES = 2000
 STRIDE = 50  # episodes between two rows of a regret curve
 HORIZONS = (4, 8, 12, 16)
 LONGEST = 20
-DEFAULT, PRINTED = "gfucb-mdp", "gfucb-mdp-literal"
+# EpisodicGFUCB with default arguments; Algorithm 2 on the given features, repaired and as printed.
+DEFAULT, OPTIMISTIC, PRINTED = "gfucb-cells", "gfucb-mdp", "gfucb-mdp-literal"
 
-# Settings for rich observations were chosen on seeds from 1000 on.
+# Observations with fresh noise: the lock of the literature.
 NUM_TASKS = (1, 5, 10)
-RICH_SEEDS = tuple(range(10))
+RICH_SEEDS = tuple(range(20))
 RICH_EPISODES = 1000
-# Few observations occur twice, and 61 of their 64 coordinates are large and carry no information,
-# so learning the emission takes more samples than opening the lock. With 16 coordinates and small
-# distractors a single task decodes the emission in time, and sharing does not help.
-RICH_ENVIRONMENT = {
-    "horizon": 10,
-    "num_actions": 4,
-    "observation_dim": 64,
-    "bank_size": 64,
-    "noise_scale": 0.1,
-    "distractor_scale": 1.0,
-}
-RICH_AGENT = EpisodicAgentConfig(
-    representation="network",
-    share_stages=True,
-    next_targets=3,
-    reward_weight=3.0,
-    warm_start=False,
-    fit_steps=200,
-    fit_window=32,
-    # One more than the number of states. With eight features, states were split in two and each
-    # half was explored: ten locks took 136 episodes instead of 86 (one seed, smaller distractors).
-    feature_dim=4,
-)
-ORACLE = EpisodicAgentConfig(name="oracle-lsvi-ucb")
-# Samples of each task in a step of the fit: 32 of every stage.
-BATCH_PER_TASK = 320
+RICH_ENVIRONMENT = {"horizon": 12, "num_actions": 10}
+RICH_AGENT = EpisodicAgentConfig(name=DEFAULT)
+# Its bonus was chosen on seeds from 2000 on.
+ORACLE = EpisodicAgentConfig(name="oracle-lsvi-ucb", bonus_scale=0.02, ridge=0.0004)
 
 
 def config(options: Options) -> dict[str, Any]:
     """Settings stored with the results."""
-    described: dict[str, Any] = {"fit_batch": f"{BATCH_PER_TASK} a task"}
-    agent = replace(RICH_AGENT, **described)
-    return {"rich_environment": RICH_ENVIRONMENT, "rich_agent": agent}
+    return {"rich_environment": RICH_ENVIRONMENT, "rich_agent": RICH_AGENT, "oracle": ORACLE}
 
 
 def jobs(options: Options) -> list[Job]:
@@ -81,18 +59,18 @@ def _tabular_jobs(options: Options) -> list[Job]:
         )
         for seed in seeds
         for horizon in (longest, *(shorter if seed in some else ()))
-        for agent in (DEFAULT, PRINTED)
+        for agent in (DEFAULT, OPTIMISTIC, PRINTED)
     ]
 
 
 def _rich_jobs(options: Options) -> list[Job]:
     seeds = options.seeds or ((0, 1) if options.quick else RICH_SEEDS)
-    changes = {"horizon": 3, "bank_size": 6} if options.quick else {}
-    num_episodes = 15 if options.quick else RICH_EPISODES
+    changes = {"horizon": 3, "num_actions": 3} if options.quick else {}
+    num_episodes = 40 if options.quick else RICH_EPISODES
     return [
         Job(
             f"rich-{agent}-M={num_tasks}-seed={seed}",
-            partial(rich_rows, agent, num_tasks, seed, num_episodes, changes, options.quick),
+            partial(rich_rows, agent, num_tasks, seed, num_episodes, changes),
         )
         for seed in seeds
         for num_tasks in ((1, 2) if options.quick else NUM_TASKS)
@@ -107,37 +85,51 @@ def tabular_rows(
     environment = tabular_lock(horizon=horizon, seed=seed)
     agent = make_agent(EpisodicAgentConfig(name=agent_name), environment, seed)
     key = {"part": "tabular", "agent": agent_name, "horizon": horizon, "num_tasks": 1}
-    return _run(agent, environment, seed, num_episodes, is_curve, key)
+    return _run(PolicyEvaluator(agent, environment), 1, seed, num_episodes, is_curve, key)
 
 
 def rich_rows(
-    agent_name: str,
-    num_tasks: int,
-    seed: int,
-    num_episodes: int,
-    changes: dict[str, Any],
-    quick: bool,
+    agent_name: str, num_tasks: int, seed: int, num_episodes: int, changes: dict[str, Any]
 ) -> Sequence[Row]:
-    """The row of the episode in which the last task reached the goal; the oracle has the states."""
-    environment = rich_lock(num_tasks=num_tasks, seed=seed, **(RICH_ENVIRONMENT | changes))
-    agent_config = replace(RICH_AGENT, fit_batch=BATCH_PER_TASK * num_tasks)
+    """The row of the episode in which the last task reached the goal; the oracle has the states.
+
+    Policies over observations cannot be tabulated; regret is the sum of V* - Q* along episodes.
+    """
+    environment: EpisodicEnvironment = combination_lock(
+        num_tasks=num_tasks, seed=seed, **(RICH_ENVIRONMENT | changes)
+    )
+    agent_config = RICH_AGENT
     if agent_name == ORACLE.name:
         environment, agent_config = with_true_features(environment), ORACLE
-    if quick:
-        agent_config = replace(agent_config, fit_steps=5)
     agent = make_agent(agent_config, environment, seed)
     key = {
         "part": "rich",
-        "agent": agent_config.name,
+        "agent": agent_name,
         "horizon": environment.horizon,
         "num_tasks": num_tasks,
     }
-    return _run(agent, environment, seed, num_episodes, False, key)
+    return _run(_Gaps(agent, environment), num_tasks, seed, num_episodes, False, key)
+
+
+class _Gaps:
+    """Plays episodes, like `PolicyEvaluator`, with the regret of the actions taken."""
+
+    def __init__(self, agent: EpisodicAgent, environment: EpisodicEnvironment) -> None:
+        self.agent, self.environment = agent, environment
+        self.reached_goal = np.zeros(environment.num_tasks, dtype=bool)
+
+    def play(self, index: int) -> Row:
+        """Play an episode; the optimistic value is not compared with V*."""
+        environment, episode = self.environment, self.environment.episode(index)
+        assert isinstance(episode, TabularEpisode | RichObservationEpisode)
+        play_episode(self.agent, episode, environment.horizon, environment.num_tasks)
+        self.reached_goal = episode.reached_goal
+        return {"regret": float(episode.gaps.mean()), "optimism_violations": np.nan}
 
 
 def _run(
-    agent: EpisodicAgent,
-    environment: TabularMDPs,
+    evaluator: PolicyEvaluator | _Gaps,
+    num_tasks: int,
     seed: int,
     num_episodes: int,
     is_curve: bool,
@@ -148,8 +140,7 @@ def _run(
     `first_goal` is the mean over tasks of the first episode that reached the goal; a task that
     never reached it counts with the number of episodes.
     """
-    evaluator = PolicyEvaluator(agent, environment)
-    first_goals = np.full(environment.num_tasks, np.nan)
+    first_goals = np.full(num_tasks, np.nan)
     regret = violations = 0.0
     rows: list[Row] = []
     for episode in range(1, num_episodes + 1):
