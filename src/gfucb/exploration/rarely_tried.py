@@ -7,6 +7,9 @@ from torch import Tensor
 
 from gfucb.core.shards import Shards, global_tasks, of_each
 
+# Differences smaller than this, relative to the bonuses, are rounding errors.
+SMALLEST_DIFFERENCE = 1e-9
+
 
 def required_tries(
     is_lacking: Tensor,
@@ -34,6 +37,8 @@ def required_tries(
         ~is_lacking, torch.inf
     )
     gaps, candidates = gaps.min(1)
+    largest = bonuses.amax(1, keepdim=True).clamp_min(torch.finfo(bonuses.dtype).tiny)
+    gaps = (gaps / (SMALLEST_DIFFERENCE * largest)).round()
     numbers = global_tasks(shards, tasks)[:, None].to(gaps)
     found = shards.gather(torch.cat([numbers, gaps], dim=1))
     # In the order of tasks, so that equal gaps are resolved in the same way on any shards.
