@@ -245,16 +245,23 @@ def summary(
     ]
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Compute what is missing and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.episodic.decoders", description=__doc__
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--seeds", type=int, default=5, help="from --first-seed on")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=OUT, help="directory of the runs")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args(words)
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Compute what is missing and write the table."""
+    given = parser().parse_args(words)
     done = jobs(range(given.first_seed, given.first_seed + given.seeds))
     computed = run_all(done, given.out, processes=given.processes)
     content = {

@@ -29,8 +29,8 @@ FEWEST_SAMPLES = 500
 # The thread that fits is by so much nicer than others, in the unit of POSIX.
 NICENESS = 5
 # Threads of one operation of torch, in calls and in fits beside them. More wait for each other and
-# keep cores busy meanwhile: on two cores, with calls without pauses, fits took 3 to 10 times as
-# long with two threads each.
+# keep cores busy meanwhile: on two cores that other programs used too, two threads in calls made 3
+# decisions per second, and one made 60.
 BACKGROUND_THREADS = 1
 LOGGER = logging.getLogger(__name__)
 
