@@ -23,9 +23,9 @@ def test_pointwise_opens_a_long_lock_and_literal_does_not():
     """The first needs fewer than 50 episodes with these seeds."""
     for seed in (1, 2):
         environment = tabular_lock(horizon=12, seed=seed)
-        assert first_goal(gfucb.episodic.lsvi_ucb(1, 12), environment, 300) is not None
+        assert first_goal(gfucb.episodic.lsvi_ucb(1, 12), environment, 150) is not None
         literal = gfucb.episodic.lsvi_ucb(1, 12, backup="literal")
-        assert first_goal(literal, environment, 300) is None
+        assert first_goal(literal, environment, 150) is None
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from gfucb.runs.plots import save
 ROOT = Path(__file__).parents[2]
 # Fewer rounds, images and steps than those of `--quick`; all jobs and methods are the same.
 SMALLER = {
-    fig1: {"num_rounds": 6},
+    fig1: {"num_rounds": 4},
     fig2a: {"images": 8, "epochs": 3, "iterations": 10},
     fig2b: {"images": 8, "tuned": (3, 3, 2), "epochs": 2, "iterations": 10},
     fig3: {"milestones": (3, 8), "epochs": 3},

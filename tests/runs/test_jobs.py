@@ -20,7 +20,7 @@ COMPARISON = Comparison(
     ImageBanditConfig(num_tasks=3, num_actions=4),
     (BanditAgentConfig(name="gfucb", fit_steps=20), BanditAgentConfig(name="uniform")),
     seeds=(0, 1),
-    num_rounds=25,
+    num_rounds=12,
 )
 
 
