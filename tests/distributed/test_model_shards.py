@@ -87,7 +87,7 @@ def play(kind, shards, rounds=ROUNDS):
 
 def rounds_of(kind):
     """A fit of items has hundreds of exchanges between threads, so that few rounds must do."""
-    return 4 if kind is items else ROUNDS
+    return 3 if kind is items else ROUNDS
 
 
 @functools.cache
