@@ -104,6 +104,16 @@ def test_the_command_shows_filters_and_exports(log_path, tmp_path, capsys):
     assert out.read_text().strip() == ",".join(COLUMNS)
 
 
+def test_the_command_shows_whole_ids_and_names_as_they_are(tmp_path, capsys):
+    names = ["[/red]", "[bold]north", "\x1b[31mx", "a\nb"]
+    with Agent(log=tmp_path / "log") as agent:
+        ids = agent.decide(candidates(4), tasks=names).ids
+    main(["log", str(tmp_path / "log")])
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ids)
+    assert all(name in shown for name in ["[/red]", "[bold]north", r"\x1b[31mx", r"a\nb"])
+
+
 def test_the_command_writes_parquet(log_path, tmp_path):
     polars = pytest.importorskip("polars")
     out = tmp_path / "rows.parquet"
@@ -118,6 +128,10 @@ def test_the_command_refuses_what_it_cannot_do(log_path, tmp_path, capsys):
         [str(tmp_path / "missing")],
         [str(log_path), "--since", "yesterday"],
         [str(log_path), "--out", str(tmp_path / "rows.txt")],
+        [str(log_path), "--out", str(log_path)],
+        [str(log_path), "--task", "paris"],
+        [str(log_path), "--last", "0"],
+        [str(log_path), "--inputs"],
     ):
         with pytest.raises(SystemExit):
             main(["log", *words])

@@ -108,8 +108,8 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
 
     def __repr__(self) -> str:
         with self._runtime.reading() as agent:
-            samples = agent.learner.num_samples
-        return f"Agent({len(self.tasks)} tasks, {samples} rewards, {self.log!r})"
+            tasks, samples = self._runtime.roster.num_active, agent.learner.num_samples
+        return f"Agent({tasks} tasks, {samples} rewards, {self.log!r})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

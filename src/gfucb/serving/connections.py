@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from pathlib import Path
 from gfucb.core.errors import DecisionLogError
 
 MEMORY = ":memory:"
+# The last second of the year 9999: later times cannot be shown.
+LATEST_TIME = 253402300799.0
 
 
 def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
@@ -46,6 +47,23 @@ def exclusive(path: Path) -> sqlite3.Connection:
     return lock
 
 
+def resolved(path: str | os.PathLike[str] | None) -> Path | None:
+    """The file of a log without links, in whatever directory; None for a log in memory.
+
+    A link to a log has its lock and its checkpoint. As for SQLite, ":memory:" is no file.
+    """
+    if path is None or path == MEMORY:
+        return None
+    try:
+        found = Path(path).resolve()
+        is_directory = found.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:  # zero bytes, loops of links
+        raise DecisionLogError(f"a decision log cannot be at {path!r}: {error}") from error
+    if is_directory:
+        raise DecisionLogError(f"{found} is a directory; pass the path of a file")
+    return found
+
+
 class SameFile:
     """Whether the path of a log is still that of the file that was opened."""
 
@@ -73,6 +91,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def time_of(clock: Callable[[], float]) -> float:
     """The time of now, by this clock."""
     now = clock()
-    if not isinstance(now, float | int) or not math.isfinite(now):
+    if not isinstance(now, float | int) or not 0 <= now <= LATEST_TIME:
         raise DecisionLogError(f"the clock of a log must return seconds since 1970, got {now!r}")
     return now
