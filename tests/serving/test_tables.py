@@ -39,6 +39,25 @@ def test_a_table_and_its_file_are_learned_in_one_call(history, tmp_path):
         assert_same(again, state_of(one))
 
 
+def test_a_source_is_learned_once_also_after_a_restart(history, tmp_path):
+    path, schema, rows = history
+    for _ in range(2):  # a program that imports its history whenever it starts
+        with Agent(log=tmp_path / "log") as agent:
+            agent.learn_table(path, schema, source="history.csv")
+            assert agent.model.learner.num_samples == 3
+    with Agent(log=tmp_path / "log") as agent:
+        agent.retire_task("Oslo")
+        assert agent.learn_table(rows, schema, source="history.csv") == 0
+        before = state_of(agent)
+        with pytest.raises(InvalidInputError, match="was learned before, with other samples"):
+            agent.learn_table(rows[:2], schema, source="history.csv")
+        with pytest.raises(InvalidInputError, match="the name of a source"):
+            agent.learn_table(rows[:2], schema, source=[])
+        assert_same(agent, before)
+        assert agent.learn_table(rows[:2], schema, source="april.csv") == 2
+        assert agent.learn_table(rows[:2], schema) == 2
+
+
 def test_decisions_for_a_table_have_names(history):
     _, schema, rows = history
     agent, closed = Agent(), Agent(create_tasks=False, tasks=["Oslo", "Bergen"])

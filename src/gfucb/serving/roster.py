@@ -108,7 +108,9 @@ class Roster:
             )
         return texts
 
-    def new_tasks(self, texts: Sequence[str], *, create: bool) -> list[str]:
+    def new_tasks(
+        self, texts: Sequence[str], *, create: bool, accepts_retired: bool = False
+    ) -> list[str]:
         """Those of the encoded names that are new; retired ones, and new ones, may be refused."""
         new = [text for text in dict.fromkeys(texts) if text not in self._tasks]
         if new and not create:
@@ -117,7 +119,7 @@ class Roster:
                 "agent with create_tasks=True"
             )
         for text in texts:
-            if text in self._retired:
+            if text in self._retired and not accepts_retired:
                 raise InvalidInputError(
                     f"the task {decode_name(text)!r} is retired; reopen it with reopen_task"
                 )
