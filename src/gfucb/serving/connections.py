@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gfucb.core.errors import DecisionLogError
+from gfucb.core.file_locks import exclusive
 
 MEMORY = ":memory:"
 # The last second of the year 9999: later times cannot be shown.
@@ -25,26 +26,17 @@ def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
         raise DecisionLogError(f"{path} cannot be opened: {error}") from error
 
 
-def exclusive(path: Path) -> sqlite3.Connection:
-    """Hold a lock on PATH.lock until the connection is closed or the process ends.
-
-    SQLite's own locks work on all systems, and the system releases them when a process is killed.
-    """
+def exclusive_log(path: Path) -> sqlite3.Connection:
+    """Hold the lock PATH.lock of a log, see `exclusive`."""
     try:
-        lock = sqlite3.connect(
-            f"{path}.lock", isolation_level=None, check_same_thread=False, timeout=0.0
-        )
-    except sqlite3.Error as error:
-        raise DecisionLogError(f"{path}.lock cannot be opened: {error}") from error
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        lock.close()
+        return exclusive(path.with_name(f"{path.name}.lock"))
+    except BlockingIOError as error:
         raise DecisionLogError(
             f"{path} is in use by another agent; one agent writes to a log ({error}). "
             "Pass read_only=True to read it"
         ) from error
-    return lock
+    except OSError as error:
+        raise DecisionLogError(str(error)) from error
 
 
 def resolved(path: str | os.PathLike[str] | None) -> Path | None:

@@ -20,7 +20,7 @@ from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowChange, RowStatus
 from gfucb.core.processes import OwnerProcess
 from gfucb.serving.checksums import decision_checksum, event_checksum
-from gfucb.serving.connections import MEMORY, SameFile, connect, exclusive, resolved, time_of
+from gfucb.serving.connections import MEMORY, SameFile, connect, exclusive_log, resolved, time_of
 from gfucb.serving.log_schema import prepare
 from gfucb.serving.stored_arrays import StoredArray
 
@@ -63,7 +63,7 @@ class DecisionLog(ClosedAtExit):
             raise DecisionLogError(f"there is no directory {self.path.parent} for a decision log")
         try:
             if not read_only and self.path is not None:
-                self._writer_lock = exclusive(self.path)
+                self._writer_lock = exclusive_log(self.path)
             self._connection = connect(self.path, read_only=read_only)
         except BaseException:
             self._release()
