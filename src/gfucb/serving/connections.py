@@ -13,12 +13,30 @@ from gfucb.core.errors import DecisionLogError
 MEMORY = ":memory:"
 
 
+class Connection(sqlite3.Connection):
+    """A connection that is closed with its last reference, without a warning.
+
+    What a log has written is durable when the call returns, so a log that nobody closed has lost
+    nothing; from Python 3.13 on sqlite3 warns of it all the same.
+    """
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except sqlite3.ProgrammingError:  # it could not be opened
+            return
+
+
 def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
     """A connection that threads may share under a lock; transactions are begun explicitly."""
     address = MEMORY if path is None else f"{path.as_uri()}{'?mode=ro' * read_only}"
     try:
         return sqlite3.connect(
-            address, isolation_level=None, check_same_thread=False, uri=path is not None
+            address,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
+            uri=path is not None,
         )
     except sqlite3.Error as error:
         raise DecisionLogError(f"{path} cannot be opened: {error}") from error
@@ -31,7 +49,11 @@ def exclusive(path: Path) -> sqlite3.Connection:
     """
     try:
         lock = sqlite3.connect(
-            f"{path}.lock", isolation_level=None, check_same_thread=False, timeout=0.0
+            f"{path}.lock",
+            timeout=0.0,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
         )
     except sqlite3.Error as error:
         raise DecisionLogError(f"{path}.lock cannot be opened: {error}") from error
