@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from gfucb.core.errors import SavedStateError
-from gfucb.core.file_locks import exclusive
 from gfucb.core.files import atomic_write
+from gfucb.core.sqlite_files import exclusive
 
 FACTS, LOCK = "agent.json", "lock"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection, wait
@@ -72,7 +71,9 @@ class ShardedAgent(ClosedAtExit):
     ) -> None:
         self.num_shards = validate_count(num_shards, "num_shards")
         self.num_tasks = validate_count(num_tasks, "num_tasks", at_least=num_shards)
-        self.make_agent, self.timeout = _importable(make_agent), timeout
+        if not callable(make_agent):
+            raise InvalidInputError(f"make_agent must be a function, got {make_agent!r}")
+        self.make_agent, self.timeout = make_agent, timeout
         self.calls = 0
         self._workers: list[tuple[BaseProcess, Connection]] = []
         self._held: Connection | None = None
@@ -173,10 +174,9 @@ class ShardedAgent(ClosedAtExit):
                 None if self.directory is None else str(self.directory.path),
                 self.timeout,
             )
-            process = context.Process(
-                target=run_worker, args=(settings, theirs, watched), daemon=True
+            process = _started(
+                context.Process(target=run_worker, args=(settings, theirs, watched), daemon=True)
             )
-            process.start()
             theirs.close()
             self._workers.append((process, ours))
         watched.close()
@@ -249,15 +249,15 @@ class ShardedAgent(ClosedAtExit):
         return own | {"tasks": own["tasks"] // self.num_shards}
 
 
-def _importable(make_agent: Callable[[int], GFUCB]) -> Callable[[int], GFUCB]:
-    """The function, if other processes can import it."""
+def _started(process: BaseProcess) -> BaseProcess:
+    """The process, which has begun."""
     try:
-        pickle.dumps(make_agent)
-    except Exception as error:  # any object may refuse in its own way
+        process.start()
+    except OSError:
+        raise
+    except Exception as error:  # an object that cannot be sent may refuse in any way
         raise InvalidInputError(
             "make_agent must be a function of a module, or functools.partial of GFUCB, that other "
             f"processes can import: {error}"
         ) from error
-    if not callable(make_agent):
-        raise InvalidInputError(f"make_agent must be a function, got {make_agent!r}")
-    return make_agent
+    return process

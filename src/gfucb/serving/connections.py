@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gfucb.core.errors import DecisionLogError
-from gfucb.core.file_locks import exclusive
+from gfucb.core.sqlite_files import Connection, exclusive
 
 MEMORY = ":memory:"
 # The last second of the year 9999: later times cannot be shown.
@@ -20,7 +20,11 @@ def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
     address = MEMORY if path is None else f"{path.as_uri()}{'?mode=ro' * read_only}"
     try:
         return sqlite3.connect(
-            address, isolation_level=None, check_same_thread=False, uri=path is not None
+            address,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
+            uri=path is not None,
         )
     except sqlite3.Error as error:
         raise DecisionLogError(f"{path} cannot be opened: {error}") from error
