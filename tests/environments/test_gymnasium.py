@@ -171,9 +171,9 @@ def test_observations_of_several_parts_are_flattened():
 
 def test_observations_and_calls_of_another_form_are_refused():
     three = spaces.Discrete(3)
-    for space, shown in ((three, 7), (three, -1), (three, None), (spaces.Box(0, 1, (2,)), None)):
+    for space, shown in ((three, 7), (three, -1), (three, None), (spaces.Box(0, 1, (2,)), "x")):
         environment = GymnasiumMDPs([Observer(space, shown)], horizon=2)
-        with pytest.raises(InvalidInputError, match=f"the observation {shown}|got None as an"):
+        with pytest.raises(InvalidInputError, match=f"the observation {shown}|got 'x' as an"):
             environment.episode(1)
     with pytest.raises(InvalidInputError, match="observe="):
         GymnasiumMDPs([Observer(spaces.Text(3))], horizon=2)
