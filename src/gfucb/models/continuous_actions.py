@@ -1,20 +1,22 @@
-"""One or two columns of candidates that are chosen on a scale: a price, a dose, a time."""
+"""Columns of candidates that are set on a scale, if these are few: a price, a dose, a time."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 
-from gfucb.core.shards import ONE_SHARD, Shards
+from gfucb.core.shards import ONE_SHARD, Shards, in_any
 
-# With more columns than this, smooth functions of them have too many degrees of freedom to try.
-MOST_CONTINUOUS = 2
+# Smooth functions of more columns than this have too many degrees of freedom to try. More are
+# possible if they are settings: each has at most half as many values as there are candidates.
+FEW_CONTINUOUS, MOST_CONTINUOUS = 2, 4
 # The length scale of effects that are possible, as a share of half of the range of a column.
 EXPLORED_LENGTH = 0.5
-NUM_FREQUENCIES = {1: 8, 2: 16}
+NUM_FREQUENCIES = {1: 8, 2: 16, 3: 32, 4: 32}
 # The angle between directions that divide a half circle evenly, for any number of them.
 GOLDEN_ANGLE = math.pi * (math.sqrt(5) - 1) / 2
 
@@ -48,6 +50,8 @@ class ContinuousActions:
         columns = varies.nonzero().squeeze(1)
         if not 1 <= len(columns) <= MOST_CONTINUOUS:
             return None
+        if len(columns) > FEW_CONTINUOUS and not _is_grid(candidates[..., columns], shards):
+            return None
         values = candidates[..., columns].flatten(0, 1).to(torch.float64)
         own = torch.stack([values.amin(0), values.amax(0)]) if len(values) else values
         found = shards.gather(own)
@@ -70,12 +74,23 @@ class ContinuousActions:
         return torch.cat([phases.cos(), phases.sin()], dim=1) / math.sqrt(len(frequencies))
 
 
+def _is_grid(values: Tensor, shards: Shards) -> bool:
+    """Whether each column of [row, action, column] has few values in every row."""
+    ordered = values.sort(1).values
+    counts = 1 + (ordered.diff(dim=1) != 0).sum(1)
+    return not in_any(shards, bool((2 * counts > values.shape[1]).any()))
+
+
+@cache
 def _normal_frequencies(dimension: int) -> Tensor:
-    """Points [frequency, dimension] at quantiles of normal vectors, without opposite ones."""
+    """Points [frequency, dimension] that are spread as evenly as normal vectors can be."""
     count = NUM_FREQUENCIES[dimension]
     ranks = (torch.arange(count, dtype=torch.float64) + 0.5) / count
     if dimension == 1:
         return torch.special.ndtri(0.5 + ranks / 2)[:, None]
+    if dimension > 2:
+        points = torch.quasirandom.SobolEngine(dimension).draw(count + 1, dtype=torch.float64)
+        return torch.special.ndtri(points[1:])  # the first point is at zero, its quantile infinite
     lengths = (-2 * (1 - ranks).log()).sqrt()
     angles = GOLDEN_ANGLE * torch.arange(count, dtype=torch.float64)
     return lengths[:, None] * torch.stack([angles.cos(), angles.sin()], dim=1)
