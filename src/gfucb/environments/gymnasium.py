@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -286,7 +286,7 @@ def _input_function(
 
         return of_state
     if observe is None and isinstance(space, FLATTENED):
-        observe = partial(spaces.flatten, space)
+        observe = cast(Observe, partial(spaces.flatten, space))
     if observe is None and not isinstance(space, spaces.Box):
         raise InvalidInputError(
             f"observations of {space} need a function that maps them to vectors: pass observe="
