@@ -44,7 +44,8 @@ class DistinctVectors:
 
 
 def _digest(row: NDArray[np.generic]) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16).digest()
+    # -0.0 + 0 is 0.0: the two zeros are equal, and so are vectors that differ in their signs.
+    return hashlib.blake2b(np.ascontiguousarray(row + 0).tobytes(), digest_size=16).digest()
 
 
 class ObservationTable:

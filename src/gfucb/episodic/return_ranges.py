@@ -98,5 +98,5 @@ class ReturnRanges:
                 f"[{given[0]:g}, {given[1]:g}]; give value_range=(lowest, highest sum). Until "
                 "then the agent uses the range of the sums it has observed",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,  # the caller of EpisodicGFUCB.observe
             )
