@@ -20,6 +20,8 @@ import gfucb
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "gfucb"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Builds of torch for CUDA state the exact versions of these; the build for CPUs has none.
+OF_CUDA = ("nvidia-", "cuda-", "triton")
 
 
 def run(*words: object, cwd: Path, path: Path | None = None) -> str:
@@ -145,6 +147,8 @@ def test_the_lock_file_pins_all_that_is_installed_for_development():
         name = canonicalize_name(wanted.name)
         extra = {"extra": next(iter(wanted.extras), "")}
         if wanted.marker is not None and not wanted.marker.evaluate(extra):
+            continue
+        if name.startswith(OF_CUDA) and name not in pins:
             continue
         assert name in pins, f"constraints.txt does not pin {name}"
         assert wanted.specifier.contains(pins[name]), f"{name}=={pins[name]} is not {wanted}"

@@ -18,6 +18,15 @@ from gfucb.environments import (
 )
 
 from .contenders import DEFAULT
+from .problems.settings import (
+    Doses,
+    ManyArms,
+    Prices,
+    ShortRun,
+    SimilarArms,
+    SteadyContexts,
+    Table,
+)
 from .problems.synthetic import FixedArms, RareRewards, Stores
 from .problems.tables import JesterArms, JesterUsers, Mushroom, School
 from .problems.variants import Columns, Drift, Outlier, Rescaled, WheelAfterWheels
@@ -176,6 +185,28 @@ def columns(seed: int, data_dir: str | Path | None, *, factor: float) -> Columns
     return Columns(digits(seed, data_dir), column=20, factor=factor)
 
 
+def small_table(seed: int, data_dir: str | Path | None, *, kind: type[Table]) -> Table:
+    """A small synthetic problem."""
+    return kind(seed=seed)
+
+
+def _without_varying_contexts() -> list[Family]:
+    one_task = ("linear-task", "fourier-task", "multitask-greedy")
+    several = (*INPUTS, *NETWORKS)
+    kinds: list[tuple[str, type[Table], int, int, tuple[str, ...], bool]] = [
+        ("prices", Prices, 150, 30, several, False),
+        ("doses", Doses, 150, 30, one_task, False),
+        ("similar-arms", SimilarArms, 100, 20, several, True),
+        ("many-arms", ManyArms, 200, 40, one_task, True),
+        ("steady-contexts", SteadyContexts, 150, 0, (*ARMS, *several), False),
+        ("short-run", ShortRun, 40, 40, one_task, False),
+    ]
+    return [
+        Family(name, partial(small_table, kind=kind), rounds, quick, names, reports_stuck=stuck)
+        for name, kind, rounds, quick, names, stuck in kinds
+    ]
+
+
 def _many_tasks() -> list[Family]:
     images = (*INPUTS, *NETWORKS)
     sizes = ((10, 200, 60), (30, 400, 0), (100, 200, 0))
@@ -238,4 +269,7 @@ def _one_task() -> list[Family]:
     ]
 
 
-FAMILIES = {family.name: family for family in (*_many_tasks(), *_one_task(), *_robustness())}
+FAMILIES = {
+    family.name: family
+    for family in (*_many_tasks(), *_without_varying_contexts(), *_one_task(), *_robustness())
+}

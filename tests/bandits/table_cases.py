@@ -31,6 +31,13 @@ def context_and_arm(num_tasks: int, index: int) -> torch.Tensor:
     return torch.cat([context, arms], dim=2)
 
 
+def prices(num_tasks: int, index: int) -> torch.Tensor:
+    """Candidates that are one context for each task, then a price."""
+    context = draw("candidates", num_tasks, 1, COLUMNS, index=index).expand(-1, ARMS, -1)
+    values = torch.linspace(0, 1, ARMS, dtype=torch.float64).expand(num_tasks, -1)
+    return torch.cat([context, values[..., None]], dim=2)
+
+
 def items(num_tasks: int, index: int) -> torch.Tensor:
     """Candidates that are ids of twelve items, [row, action]."""
     keys = draw("candidates", num_tasks, 12, index=index)

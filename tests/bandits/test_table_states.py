@@ -12,6 +12,7 @@ from table_cases import (
     items,
     numbers_of_actions,
     play,
+    prices,
     snapshot,
 )
 
@@ -22,7 +23,7 @@ from gfucb.core.random import random_stream
 from gfucb.models import DefaultNetworkClass
 
 pytestmark = [pytest.mark.usefixtures("few_frequencies"), pytest.mark.slow]
-OFFERS = {"actions": numbers_of_actions, "arms": context_and_arm, "items": items}
+OFFERS = {"actions": numbers_of_actions, "arms": context_and_arm, "prices": prices, "items": items}
 
 
 def wide(num_tasks: int, index: int) -> torch.Tensor:
@@ -120,6 +121,23 @@ def test_tables_that_no_fit_can_have_are_refused():
     found = [(f"{n} {i}", state | {n: changed(state[n], i, value)}) for n, i, value in cases]
     negative = {"posterior.mean_covariance": -state["posterior.mean_covariance"]}
     assert_refused(agent, [*found, ("negative", state | negative)], context_and_arm(2, 99))
+
+
+def test_continuous_actions_that_no_fit_can_have_are_refused():
+    agent, other = GFUCB(2), GFUCB(2)
+    play(agent, prices, range(2))
+    play(other, prices, range(20, 26))
+    state, name = snapshot(other), "table.continuous"
+    columns, center, half_range = state[name][:, 0].tolist()
+    cases = [
+        ("another column", [[5.0], [center], [half_range]]),
+        ("a fraction", [[0.5], [center], [half_range]]),
+        ("no range", [[columns], [center], [0.0]]),
+        ("three", [[0.0, 1.0, 2.0], [center] * 3, [half_range] * 3]),
+    ]
+    found = [(why, state | {name: torch.tensor(rows).double()}) for why, rows in cases]
+    older = {key: value for key, value in state.items() if key != name}
+    assert_refused(agent, [*found, ("an older state", older)], prices(2, 99))
 
 
 def test_catalogues_that_no_fit_can_have_are_refused():

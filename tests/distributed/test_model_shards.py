@@ -34,6 +34,14 @@ def columns(index):
     return inputs, ((inputs @ normal(90, COLUMNS, 3)).sin() * normal(91, TASKS, 1, 3)).sum(-1)
 
 
+def prices(index):
+    """A context and one of some prices: a continuous action."""
+    context = normal(index, TASKS, 1, 2).expand(-1, ACTIONS, -1)
+    values = torch.linspace(0, 1, ACTIONS).double().expand(TASKS, -1)
+    slopes = 1 + (context * normal(99, TASKS, 1, 2)).sum(-1)
+    return torch.cat([context, values[..., None]], dim=-1), values * (slopes - values)
+
+
 def arms(index):
     """A context and a one-hot action."""
     context = normal(index, TASKS, 1, 2).expand(-1, ACTIONS, -1)
@@ -120,7 +128,7 @@ def require_equal(found, expected, count):
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])
-@pytest.mark.parametrize("kind", [columns, arms, items])
+@pytest.mark.parametrize("kind", [columns, prices, arms, items])
 def test_shards_have_the_model_and_the_decisions_of_one_process(kind, count):
     found = in_threads(count, functools.partial(play, kind, rounds=rounds_of(kind)))
     assert alone(kind)[0].learner.num_fits >= 3
@@ -160,7 +168,7 @@ def test_a_network_beside_a_wide_table_is_that_of_all_shards():
     assert values == pytest.approx({key: v for key, (_, v) in expected[1].items()}, abs=2e-2)
 
 
-@pytest.mark.parametrize("kind", [columns, arms, items])
+@pytest.mark.parametrize("kind", [columns, prices, arms, items])
 @pytest.mark.parametrize("count", [2, 8])
 def test_shards_continue_from_their_saved_states(kind, count):
     def restored(shards):

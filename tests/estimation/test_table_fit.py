@@ -193,6 +193,14 @@ class TestRewards:
         share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + SAMPLES)
         assert found.exploration_scale * found.noise == pytest.approx(share * width**2)
 
+    def test_linear_effects_of_similar_tasks_are_smaller(self):
+        found = fit(INPUTS, FIVE_TASKS, self.REWARDS, reward_range=10.0)
+        ratio = found.features.scales.mean_ratio
+        share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + SAMPLES)
+        expected = share * 100 * min(1, 2 / (1 + ratio))
+        assert ratio > 1  # these rewards do not depend on the task
+        assert found.posterior.exploration_scale * found.posterior.noise == pytest.approx(expected)
+
     def test_one_reward_is_the_value_of_its_input(self):
         found = fit(INPUTS[:1], FIVE_TASKS[:1], torch.tensor([5.0]).double())
         assert float(predict(found, INPUTS[:1])) == pytest.approx(5.0)

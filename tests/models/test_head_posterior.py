@@ -175,6 +175,14 @@ class TestRarelyTriedActions:
         many = replace(self.rare(), tries=torch.tensor([4.0, 999.0]).double())
         assert not many.untried_variances.any()
 
+    @pytest.mark.parametrize(("num_actions", "lacks"), [(5, True), (20, False)])
+    def test_of_many_actions_need_fewer_tries(self, num_actions, lacks):
+        """After five samples for each action one may lack a try, but not if actions are many."""
+        tries = torch.full((num_actions,), 5.0).double()
+        tries[0] = 1.0
+        found = replace(posterior(), tries=tries)
+        assert bool(found.missing_tries.any()) == lacks
+
     def test_reach_as_far_as_their_width(self):
         ellipsoid, directions = PosteriorEllipsoid(self.rare(), 2.0), torch.zeros(TASKS, FULL)
         directions = directions.double()

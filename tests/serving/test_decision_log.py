@@ -1,5 +1,6 @@
 """Decision logs: what they hold, agents rebuilt from them, and files that are refused."""
 
+import gc
 import shutil
 import sqlite3
 
@@ -230,6 +231,14 @@ def written(tmp_path_factory):
             play_all(agent)
             state = state_of(agent)
     return path, state
+
+
+def test_a_log_that_nobody_closes_is_closed_with_its_last_reference(tmp_path, recwarn):
+    for _ in range(2):  # the second would be refused if the first still held the lock
+        log = DecisionLog(tmp_path / "log")
+        del log
+        gc.collect()
+    assert not recwarn.list
 
 
 class TestRefusedFiles:

@@ -5,6 +5,7 @@ import pytest
 import torch
 from benchmarks.suite.contenders import CONTENDERS
 from benchmarks.suite.families import FAMILIES
+from benchmarks.suite.problems.settings import Prices
 from benchmarks.suite.problems.synthetic import FixedArms, RareRewards, Stores
 from benchmarks.suite.problems.tables import JesterArms, JesterUsers, Mushroom, School
 from benchmarks.suite.problems.variants import (
@@ -219,3 +220,17 @@ def test_a_wheel_after_wheels_is_the_wheel_alone_as_the_last_task():
     alone = WheelBandit([0.7], seed=3).round(8)
     assert torch.equal(environment.round(8).candidates, alone.candidates)
     assert environment.num_tasks == 5
+
+
+def test_prices_are_paid_or_not_as_often_as_their_means_say():
+    environment = Prices(seed=3)
+    paid = []
+    for index in range(1, 301):
+        found = environment.round(index)
+        rewards = found.mean_rewards + found.noise
+        prices = found.candidates[..., 0]
+        assert bool(((rewards.abs() < 1e-12) | ((rewards - prices).abs() < 1e-12)).all())
+        paid.append(rewards)
+    means, expected = torch.stack(paid).mean((0, 1)), found.mean_rewards.mean(0)
+    assert float((means - expected).abs().max()) < 5 * 0.5 / 3000**0.5
+    assert bool((found.mean_rewards.argmax(1) % 10 > 0).all())  # not at the ends

@@ -20,6 +20,7 @@ from gfucb.estimation.pooled_fit import MOST_FREQUENCIES
 from gfucb.estimation.table_fit import fit_table, prior_posterior
 from gfucb.estimation.table_search import LIMITS
 from gfucb.models import MultitaskDataset
+from gfucb.models.continuous_actions import MOST_CONTINUOUS, ContinuousActions
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import checked_floats
 from gfucb.models.table_features import (
@@ -34,6 +35,7 @@ from gfucb.models.table_layout import TableLayout
 # A table with this many columns is wide.
 WIDE_TABLE = 16
 PROJECTION, FACTOR = "table.projection", "table.factor"
+CONTINUOUS = "table.continuous"
 POOLED_FREQUENCIES, POOLED_WEIGHTS, POOLED_SCALES = (
     f"table.pooled_{name}" for name in ("frequencies", "weights", "scales")
 )
@@ -62,6 +64,9 @@ class TableLearner(PosteriorLearner):
             layout = TableLayout.of_candidates(candidates.flatten(2), self.shards)
         flat = inputs.flatten(1).to(torch.float64)
         columns = self._columns(self._affordable(layout), flat)
+        if candidates is not None and layout.num_actions == 0:
+            continuous = ContinuousActions.of_candidates(candidates.flatten(2), self.shards)
+            columns = replace(columns, continuous=continuous)
         posterior = prior_posterior(
             flat, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
         )
@@ -117,7 +122,8 @@ class TableLearner(PosteriorLearner):
         is_same, has_new_tasks = layout == columns.layout, columns.num_tasks != self.all_tasks
         if is_same and not has_new_tasks:
             return replace(before, columns=columns.standardised_by(inputs, self.shards))
-        columns = self._columns(self._affordable(layout), inputs)
+        continuous = columns.continuous if is_same else None
+        columns = replace(self._columns(self._affordable(layout), inputs), continuous=continuous)
         if has_new_tasks and scales.mean_ratio == 0:  # of a single task
             scales = replace(scales, mean_ratio=TableScales().mean_ratio)
         return TableFeatures(columns, scales, pooled=before.pooled if is_same else None)
@@ -125,9 +131,11 @@ class TableLearner(PosteriorLearner):
     def _first_columns(self, inputs: Tensor, computed: ChosenFeatures | None) -> TableColumns:
         """Columns for the layout that the first decision has found, or that of the samples."""
         if computed is not None and isinstance(computed.representation, TableFeatures):
-            layout = computed.representation.columns.layout.corrected_by(inputs, self.shards)
-        else:
-            layout = TableLayout.of_samples(inputs, self.shards)
+            known = computed.representation.columns
+            layout = known.layout.corrected_by(inputs, self.shards)
+            columns = self._columns(self._affordable(layout), inputs)
+            return replace(columns, continuous=known.continuous)
+        layout = TableLayout.of_samples(inputs, self.shards)
         return self._columns(self._affordable(layout), inputs)
 
     def _columns(self, layout: TableLayout, inputs: Tensor) -> TableColumns:
@@ -140,7 +148,7 @@ class TableLearner(PosteriorLearner):
         return TableLayout(layout.num_columns) if is_large else layout
 
     def state_of_features(self, fit: PosteriorFit) -> dict[str, Tensor]:
-        """Layout, standardisation, frequencies, scales, and correlation of weights."""
+        """Layout, standardisation, frequencies, scales, correlation, continuous actions."""
         assert isinstance(fit.features, TableFeatures)
         columns, layout = fit.features.columns, fit.features.columns.layout
         numbers = (
@@ -156,6 +164,8 @@ class TableLearner(PosteriorLearner):
             "table.spread": columns.spread,
             "table.frequencies": columns.frequencies,
             "table.scales": _scales_tensor(fit.features.scales),
+            # Without continuous actions an empty one: its absence is an error.
+            CONTINUOUS: _continuous_state(columns),
         }
         if columns.projection is not None:
             state[PROJECTION] = columns.projection
@@ -197,6 +207,7 @@ class TableLearner(PosteriorLearner):
             num_tasks,
             bool(explores_columns),
             has_pooled=POOLED_WEIGHTS in state,
+            continuous=self._restored_continuous(state, layout),
         )
         features = TableFeatures(
             columns,
@@ -205,6 +216,24 @@ class TableLearner(PosteriorLearner):
             self._restored_pooled(state, columns) if columns.has_pooled else None,
         )
         return PosteriorFit(features, posterior, offset)
+
+    def _restored_continuous(
+        self, state: Mapping[str, Tensor], layout: TableLayout
+    ) -> ContinuousActions | None:
+        """The saved continuous actions, None if empty; columns that are no actions are refused."""
+        saved = checked_floats(state, CONTINUOUS, (3, None)).to(self.device)
+        if saved.shape[1] == 0:
+            return None
+        columns, (_, center, half_range) = saved[0].long(), saved
+        is_valid = layout.num_actions == 0 and len(columns) <= MOST_CONTINUOUS
+        is_valid &= torch.equal(columns.to(saved), saved[0]) and bool((half_range > 0).all())
+        is_valid &= bool((columns >= 0).all()) and bool((columns < layout.num_columns).all())
+        if not is_valid:
+            raise InvalidInputError(
+                f"{CONTINUOUS!r} of the state must have at most {MOST_CONTINUOUS} columns of "
+                f"inputs without one-hot actions, with positive ranges, got {saved.tolist()}"
+            )
+        return ContinuousActions(columns, center, half_range)
 
     def _restored_pooled(
         self, state: Mapping[str, Tensor], columns: TableColumns
@@ -226,6 +255,14 @@ class TableLearner(PosteriorLearner):
         if bool(factor.triu(1).any()) or not bool((factor.diagonal() > 0).all()):
             raise InvalidInputError(f"'{FACTOR}' of the state is not a lower Cholesky factor")
         return factor.to(self.device)
+
+
+def _continuous_state(columns: TableColumns) -> Tensor:
+    """Indices, centers and half ranges of continuous actions: [3, continuous]."""
+    found = columns.continuous
+    if found is None:
+        return columns.location.new_zeros(3, 0)
+    return torch.stack([found.columns.to(found.center), found.center, found.half_range])
 
 
 def _pooled_state(pooled: PooledFunction) -> dict[str, Tensor]:

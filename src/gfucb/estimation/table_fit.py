@@ -85,16 +85,22 @@ def fit_table(
         factor = covariance_factor(sums, deviations, scales.mean_ratio, known, shards)
     posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor, shards)
     function = None if pooled is None else pooled.function
-    heads = _head_posterior(posterior, samples, width, is_range_known=reward_range is not None)
+    heads = _head_posterior(posterior, samples, scales, width, reward_range is not None)
     return PosteriorFit(TableFeatures(columns, scales, factor, function), heads, offset)
 
 
 def _head_posterior(
-    found: TwoLevelPosterior, samples: TableSamples, reward_range: float, *, is_range_known: bool
+    found: TwoLevelPosterior,
+    samples: TableSamples,
+    scales: TableScales,
+    reward_range: float,
+    is_range_known: bool,
 ) -> HeadPosterior:
     """The posterior with the uncertainty of effects that the model has not seen."""
     share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + samples.total)
     share *= min(1.0, EXPLORED_ACTIONS / max(1, samples.columns.layout.num_actions))
+    # Effects of one task alone are the smaller, the more tasks are alike.
+    share *= min(1.0, 2 / (1 + scales.mean_ratio))
     return HeadPosterior(
         as_covariances(found.covariances),
         found.moments,

@@ -30,6 +30,9 @@ from gfucb.models.task_covariances import (
 UNTRIED_RATE, UNTRIED_FACTOR = 0.5, 256.0
 # All tries beyond the first are together at most about this share of the samples.
 LARGEST_UNTRIED_SHARE = 0.25
+# With more actions than this, tries beyond the first are a smaller share: they cost as much as
+# those of so many actions.
+MANY_UNTRIED = 5
 # The variance of weights that count as known. It makes covariances invertible.
 KNOWN_VARIANCE = 1e-12
 
@@ -139,7 +142,9 @@ class HeadPosterior:
         """
         counted = self.tries[self.tries.isfinite()]
         total = float(counted.sum())
-        most = 0.5 + LARGEST_UNTRIED_SHARE * total / max(1, len(counted))
+        count = max(1, len(counted))
+        share = LARGEST_UNTRIED_SHARE * min(1.0, MANY_UNTRIED / count)
+        most = 0.5 + share * total / count
         fewest = min(self.untried_rate * math.log1p(total), most)
         return (fewest - self.tries).ceil().clamp_min(0)
 

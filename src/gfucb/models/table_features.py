@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.shards import ONE_SHARD, Shards, mean_of_all, totals
+from gfucb.models.continuous_actions import ContinuousActions
 from gfucb.models.table_layout import TableLayout
 
 # The sizes of features are bounded by the memory of all heads: at most this many numbers in the
@@ -27,6 +28,8 @@ FEWEST_DIRECTIONS = 8
 # Linear features of columns have this size, those of constants the size 1; with one task both have
 # the size 2. Columns vary from round to round, and arms do not.
 EXPLORED_COLUMNS = 0.1
+# The size of smooth effects of continuous actions, for many tasks and for one.
+EXPLORED_CONTINUOUS, EXPLORED_ALONE = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class TableColumns:
         explores_columns: whether `linear_features` include the columns; with very many actions
             and columns they are a constant for each action.
         has_pooled: whether the value of a `PooledFunction` is a feature.
+        continuous: columns whose smooth effects `linear_features` include, if there are any.
     """
 
     layout: TableLayout
@@ -72,6 +76,7 @@ class TableColumns:
     num_tasks: int = 1
     explores_columns: bool = True
     has_pooled: bool = False
+    continuous: ContinuousActions | None = None
 
     @classmethod
     def of(
@@ -167,6 +172,8 @@ class TableColumns:
     def linear_features(self, inputs: Tensor) -> Tensor:
         """A constant and the columns, for each action: [n, linear feature].
 
+        Smooth functions of continuous actions follow, which are linear in Fourier features.
+
         Their sizes are standard deviations of possible effects, in units of those of the constants
         of many tasks. What many tasks try together, a single task has to try by itself.
         """
@@ -176,12 +183,16 @@ class TableColumns:
         if self.explores_columns:
             size = EXPLORED_COLUMNS + (2 - EXPLORED_COLUMNS) * alone
             part = torch.cat([part, size / math.sqrt(max(1, self.num_directions)) * columns], dim=1)
+        if self.continuous is not None:
+            size = EXPLORED_CONTINUOUS + (EXPLORED_ALONE - EXPLORED_CONTINUOUS) * alone
+            part = torch.cat([part, size * self.continuous.features(inputs)], dim=1)
         return part if actions is None else _per_action(part, actions)
 
     def action_columns(self) -> Tensor:
         """Which of the linear features are the constants of actions: [linear feature], booleans."""
         actions = self.layout.num_actions
         part = 1 + (self.num_directions if self.explores_columns else 0)
+        part += 0 if self.continuous is None else self.continuous.num_features
         is_constant = torch.arange(max(1, actions) * part) % part == 0
         return (is_constant & (actions > 0)).to(self.location.device)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from gfucb.core.errors import DecisionLogError
 
@@ -95,7 +96,7 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _require_structure(connection: sqlite3.Connection, path: str) -> None:
-    with sqlite3.connect(":memory:") as reference:
+    with closing(sqlite3.connect(":memory:")) as reference:
         for name, columns in TABLES.items():
             reference.execute(f"CREATE TABLE {name} ({columns})")
             expected, found = (
@@ -107,4 +108,3 @@ def _require_structure(connection: sqlite3.Connection, path: str) -> None:
                     f"the table {name!r} of {path} has other columns than a decision log: "
                     f"{', '.join(column for column, _ in found) or 'none'}"
                 )
-    reference.close()

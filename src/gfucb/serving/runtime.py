@@ -183,7 +183,7 @@ class Runtime:
         return self._refits.checkpoint()
 
     def close(self, *, closes_log: bool) -> None:
-        """End the worker after the fit that is under way, and write a checkpoint."""
+        """End the worker after the fit that is under way, and write a checkpoint if possible."""
         if not self._owner.is_this:
             return  # all of it belongs to the process of which this one is a fork
         with self._lock:
@@ -193,7 +193,7 @@ class Runtime:
         try:
             if self._worker is not None:
                 self._worker.stop()
-            self._refits.checkpoint()
+            self._refits.checkpoint_if_possible()
         finally:
             if closes_log:
                 self.log.close()
