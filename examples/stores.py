@@ -78,7 +78,7 @@ def main(words: list[str] | None = None) -> None:
     # The same arguments after every restart.
     model = gfucb.Randomised(gfucb.GFUCB(1, seed=0, forgetting="auto"), epsilon=0.2)
     with gfucb.Agent(model, log=log) as agent:
-        print("learned", agent.learn_table(history, schema), "rows")
+        print("learned", agent.learn_table(history, schema, source="history.csv"), "rows")
         play(agent, schema, range(20, 20 + given.days // 2), list(STORES))
     with gfucb.Agent.from_log(log, model=model) as agent:
         later = range(20 + given.days // 2, 20 + given.days)

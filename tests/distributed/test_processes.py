@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -25,8 +26,10 @@ from thread_shards import in_threads
 from torch import nn
 
 import gfucb
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError, SavedStateError
+from gfucb.core.shards import OneShard
 from gfucb.distributed import Shard, ShardedAgent, ShardError, connected
+from gfucb.distributed.agent_directory import AgentDirectory, InputKind
 from gfucb.distributed.messages import Message
 from gfucb.distributed.worker import Worker, WorkerSettings
 
@@ -84,9 +87,22 @@ def test_two_processes_are_one_agent_even_if_one_is_killed_in_a_fit(alone, tmp_p
         assert float((weights_in(agent) - weights_of(expected)).abs().max()) < 1e-9
         with pytest.raises(InvalidInputError, match="candidates must have the shape"):
             agent.decide(torch.zeros(0, 3, COLUMNS))
+        before, wide = agent.processes, torch.zeros(2, 3, COLUMNS + 1)
+        decision = gfucb.GFUCB(TASKS).decide(wide, tasks=[0, 1])
+        for mistake in (
+            lambda: agent.decide(wide, tasks=[0, 1]),
+            lambda: agent.observe(decision, [1, 0]),
+        ):
+            with pytest.raises(InvalidInputError, match="learned from inputs of shape"):
+                mistake()
+        with pytest.raises(SavedStateError, match="in use"):
+            ShardedAgent(make, num_tasks=TASKS, num_shards=2, directory=directory)
+        assert agent.processes == before  # they are as they were
         agent.directory, second = None, agent.processes
         os.kill(second[0].pid, signal.SIGKILL)
         with pytest.raises((ShardError, OSError)):  # there is no directory to rebuild it from
+            play_agent(agent)
+        with pytest.raises(ShardError, match="cannot be used any more"):
             play_agent(agent)
     assert not any(process.is_alive() for process in (*first, *second))
 
@@ -150,6 +166,68 @@ def test_shards_rebuilt_from_their_directories_continue(alone, tmp_path, count):
     directories = sorted((tmp_path / "shards").iterdir())
     assert len(directories) == count
     assert all(len(list(directory.glob("checkpoint-*"))) <= 2 for directory in directories)
+
+
+def test_a_shard_without_its_files_does_not_delete_those_of_the_others(tmp_path):
+    def start(shards):
+        settings = WorkerSettings(make_agent, TASKS, shards.index, 2, "", str(tmp_path), 1.0)
+        return Worker(settings, shards)
+
+    in_threads(2, lambda shards: commands(start(shards), 0, 2) and None)
+    shutil.rmtree(tmp_path / "shard-00001")
+    left = sorted((tmp_path / "shard-00000").iterdir())
+
+    def refused(shards):
+        with pytest.raises(SavedStateError, match="one shard has 2 calls of observe, another 0"):
+            start(shards)
+
+    in_threads(2, refused)
+    assert sorted((tmp_path / "shard-00000").iterdir()) == left
+
+
+def test_a_wrong_decision_of_a_shard_is_refused_and_it_goes_on():
+    worker = Worker(WorkerSettings(make_agent, TASKS, 0, 1, "", None, 1.0), OneShard())
+    commands(worker, 0, 1)
+    wide = torch.zeros(1, 3, COLUMNS + 1)
+    tensors = {"candidates": wide, "tasks": torch.tensor([0]), "available": torch.ones(1, 3) > 0}
+    assert worker.answer(Message("decide", tensors)).name == "refused"
+    commands(worker, 1, 2)
+
+
+class TestDirectories:
+    def test_are_used_by_one_agent_with_the_same_numbers(self, tmp_path):
+        counts = {"num_tasks": 6, "num_shards": 2}
+        directory = AgentDirectory(tmp_path / "new", **counts)
+        assert directory.input_kind is None
+        kind = InputKind((5,), torch.float64)
+        directory.keep(kind)
+        with pytest.raises(SavedStateError, match="in use by another"):
+            AgentDirectory(tmp_path / "new", **counts)
+        directory.close()
+        for name in counts:
+            with pytest.raises(SavedStateError, match=f"with {name}="):
+                AgentDirectory(tmp_path / "new", **counts | {name: 3})
+        again = AgentDirectory(tmp_path / "new", **counts)
+        assert again.input_kind == kind
+        again.close()
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"num_tasks": 6}'])
+    def test_that_are_damaged_are_refused(self, tmp_path, text):
+        (tmp_path / "agent.json").write_text(text)
+        for _ in range(2):  # the first refusal has released the lock
+            with pytest.raises(SavedStateError, match="is damaged"):
+                AgentDirectory(tmp_path, num_tasks=6, num_shards=2)
+
+    def test_must_be_directories(self, tmp_path):
+        (tmp_path / "file").touch()
+        with pytest.raises(SavedStateError, match="cannot be used"):
+            AgentDirectory(tmp_path / "file", num_tasks=6, num_shards=2)
+
+
+@pytest.mark.parametrize("make", [lambda num_tasks: None, "GFUCB"])
+def test_functions_that_other_processes_cannot_import_are_refused(make):
+    with pytest.raises(InvalidInputError, match="make_agent"):
+        ShardedAgent(make, num_tasks=6, num_shards=2)
 
 
 def test_agents_that_cannot_be_divided_are_refused():

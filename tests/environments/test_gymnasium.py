@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
 import gfucb
@@ -134,9 +135,51 @@ def test_unsuitable_environments_are_refused():
         GymnasiumMDPs([lake], horizon=0)
     with pytest.raises(InvalidInputError, match="at least one environment"):
         GymnasiumMDPs([], horizon=3)
-    odd = gymnasium.make("Blackjack-v1")
+    for given, message in (
+        (lake, "a list of environments, one object for each task, got TimeLimit"),
+        (["FrozenLake-v1"], r"pass gymnasium.make\('FrozenLake-v1'\)"),
+        ([type(lake.unwrapped)], "make an object of it"),
+        ([object()], "task 0 must be a gymnasium.Env, got"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            GymnasiumMDPs(given, horizon=3)
+    with pytest.raises(InvalidInputError, match=r"got TimeLimit; pass .* as GymnasiumMDPs"):
+        gfucb.compare(lake, ["gfucb"])
+
+
+class Observer(gymnasium.Env):
+    """Shows what it is given."""
+
+    def __init__(self, space, shown=None, step=None):
+        self.observation_space, self.action_space = space, spaces.Discrete(2)
+        self.shown, self.returned = shown, step
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.shown, {}
+
+    def step(self, action):
+        return self.returned
+
+
+def test_observations_of_several_parts_are_flattened():
+    parts = spaces.Dict({"state": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (2,))})
+    shown = {"state": 2, "speed": np.array([0.5, -0.5], dtype=np.float32)}
+    candidates = GymnasiumMDPs([Observer(parts, shown)], horizon=2).episode(1).offered()[1]
+    assert candidates[0, 1].tolist() == [0.5, -0.5, 0.0, 0.0, 1.0, 0.0, 1.0]
+
+
+def test_observations_and_calls_of_another_form_are_refused():
+    three = spaces.Discrete(3)
+    for space, shown in ((three, 7), (three, -1), (three, None), (spaces.Box(0, 1, (2,)), "x")):
+        environment = GymnasiumMDPs([Observer(space, shown)], horizon=2)
+        with pytest.raises(InvalidInputError, match=f"the observation {shown}|got 'x' as an"):
+            environment.episode(1)
     with pytest.raises(InvalidInputError, match="observe="):
-        GymnasiumMDPs([odd], horizon=3)
+        GymnasiumMDPs([Observer(spaces.Text(3))], horizon=2)
+    episode = GymnasiumMDPs([Observer(three, 0, (0, 1.0, True, {}))], horizon=2).episode(1)
+    with pytest.raises(InvalidInputError, match=r"interface reset.*returned \(0, 1.0, True, {}\)"):
+        episode.play(torch.tensor([0]))
 
 
 def lake(size):

@@ -57,7 +57,19 @@ class TestNames:
 
     @pytest.mark.parametrize(
         "name",
-        [float("nan"), ["a"], {"a"}, object(), "x" * 2000, 10**5000, ("a", object()), range(3)],
+        [
+            float("nan"),
+            np.float32("nan"),
+            np.datetime64("NaT"),
+            ["a"],
+            {"a"},
+            object(),
+            "x" * 2000,
+            "\ud800",
+            10**5000,
+            ("a", object()),
+            range(3),
+        ],
         ids=lambda name: type(name).__name__,
     )
     def test_that_cannot_be_stored_are_refused(self, name):
@@ -73,7 +85,9 @@ class TestNames:
         assert encode_name(first) == encode_name(second)
         assert decode_name(encode_name(second)) == first
 
-    @pytest.mark.parametrize("tasks", ["ab", ("a", "b"), 7, {"a": 1}, np.zeros((2, 1)), 1.5])
+    @pytest.mark.parametrize(
+        "tasks", ["ab", ("a", "b"), 7, {"a": 1}, {"a", "b"}, np.zeros((2, 1)), 1.5]
+    )
     def test_come_in_a_list(self, tasks):
         with pytest.raises(InvalidInputError, match="list of names"):
             Agent().decide(candidates(2), tasks=tasks)
@@ -211,6 +225,12 @@ class TestRewards:
         ]:
             with pytest.raises(InvalidInputError, match="id"):
                 agent.observe(what, 1.0)
+
+    def test_of_ids_without_an_order_are_refused(self, agent):
+        decision = agent.decide(candidates(2), tasks=["a", "b"])
+        for what in (set(decision.ids), dict.fromkeys(decision.ids, 1.0)):
+            with pytest.raises(InvalidInputError, match="list of ids"):
+                agent.observe(what, [1.0, 0.0])
 
     def test_of_a_decision_that_was_sent_elsewhere(self, agent):
         decision = agent.decide(candidates(1), tasks=["a"])

@@ -13,10 +13,10 @@ from gfucb import Agent, DecisionLog, InvalidInputError
 from gfucb.bandits import SlidingWindow
 from gfucb.models import table_features
 
-NAMES = st.sampled_from(
-    ["a", "b", 1, True, ("a", 1), "", "\ud800", "né", None, 1.5, date(2026, 3, 1)]
+NAMES = st.sampled_from(["a", "b", 1, True, ("a", 1), "", "né", None, 1.5, date(2026, 3, 1)])
+WRONG_NAMES = st.sampled_from(
+    [float("nan"), [], object(), ("a", object()), "x" * 2000, "\ud800", {}]
 )
-WRONG_NAMES = st.sampled_from([float("nan"), [], object(), ("a", object()), "x" * 2000, {}])
 REWARDS = st.sampled_from([0.0, 1.0, -0.0, 0.5, -3, 1e9])
 WRONG_REWARDS = st.sampled_from([float("nan"), float("inf"), 1e300, "one", None, [], 1j])
 SETTINGS = st.sampled_from(

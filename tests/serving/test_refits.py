@@ -236,6 +236,33 @@ class TestCheckpoints:
         checkpoint.unlink()
         Agent(log=path).close()
 
+    @pytest.mark.parametrize("refit", ["inline", "manual", "background"])
+    def test_that_cannot_be_written_stop_nothing(self, tmp_path, monkeypatch, caplog, refit):
+        monkeypatch.setattr(refits, "FEWEST_SAMPLES", 4)
+        path = tmp_path / "log"
+        with Agent(log=path, refit=refit) as agent:
+            path.with_name("log.checkpoint").mkdir()  # it cannot be written, as on a full disk
+            play(agent, range(4), ["a", "b"])
+            if refit == "manual":
+                agent.fit()
+            with pytest.raises(SavedStateError):
+                agent.checkpoint()
+        assert agent.model.learner.num_samples == 8
+        assert any("no checkpoint is written" in record.message for record in caplog.records)
+
+    def test_of_a_log_that_failed_are_not_missed(self, tmp_path, caplog):
+        with pytest.raises(ZeroDivisionError), Agent(log=tmp_path / "log") as agent:
+            agent.log.close()  # as a full disk does
+            raise ZeroDivisionError
+        assert "no checkpoint is written" in caplog.text
+
+    def test_half_written_by_a_killed_process_are_removed(self, tmp_path):
+        half, others = tmp_path / f".log.checkpoint.{'0f' * 8}.tmp", tmp_path / ".log.tmp"
+        for file in (half, others):
+            file.touch()
+        Agent(log=tmp_path / "log").close()
+        assert others.exists() and not half.exists()
+
     def test_of_a_log_in_memory_are_refused(self):
         with pytest.raises(InvalidInputError, match="in memory"):
             Agent().checkpoint()

@@ -158,12 +158,21 @@ class TestFiles:
             (tmp_path / "moved").rename(path)
             play(agent, range(1, 2), ["a"])
 
-    def test_in_places_without_files_are_refused(self, tmp_path):
-        with pytest.raises(DecisionLogError, match="cannot be opened"):
-            Agent(log=tmp_path)
+    @pytest.mark.parametrize(
+        ("name", "why"), [("", "is a directory"), ("a\0b", "null"), ("a/b", "no directory")]
+    )
+    def test_in_places_without_files_are_refused(self, tmp_path, name, why):
+        with pytest.raises(DecisionLogError, match=why):
+            Agent(log=f"{tmp_path}/{name}")
+
+    def test_in_memory_have_the_name_of_sqlite(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with Agent(log=":memory:") as agent:
+            assert agent.log.path is None
+        assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("time", [None, float("nan"), "noon"])
+@pytest.mark.parametrize("time", [None, float("nan"), 1e12, -1.0, "noon"])
 def test_a_clock_without_a_time_is_refused(time):
     with pytest.raises(DecisionLogError, match="the clock of a log must return seconds"):
         Agent(log=DecisionLog(clock=lambda: time))

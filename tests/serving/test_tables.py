@@ -39,6 +39,53 @@ def test_a_table_and_its_file_are_learned_in_one_call(history, tmp_path):
         assert_same(again, state_of(one))
 
 
+def test_a_source_is_learned_once_also_after_a_restart(history, tmp_path):
+    path, schema, rows = history
+    for _ in range(2):  # a program that imports its history whenever it starts
+        with Agent(log=tmp_path / "log") as agent:
+            agent.learn_table(path, schema, source="history.csv")
+            assert agent.model.learner.num_samples == 3
+    with Agent(log=tmp_path / "log") as agent:
+        agent.retire_task("Oslo")
+        assert agent.learn_table(rows, schema, source="history.csv") == 0
+        before = state_of(agent)
+        with pytest.raises(InvalidInputError, match="was learned before, with other samples"):
+            agent.learn_table(rows[:2], schema, source="history.csv")
+        with pytest.raises(InvalidInputError, match="the name of a source"):
+            agent.learn_table(rows[:2], schema, source=[])
+        assert_same(agent, before)
+        assert agent.learn_table(rows[:2], schema, source="april.csv") == 2
+        assert agent.learn_table(rows[:2], schema) == 2
+
+
+def test_a_schema_that_encodes_otherwise_is_refused_after_a_restart(history, tmp_path):
+    path, schema, rows = history
+    today = [{"store": "Oslo", "weather": "rain", "visitors": 900}]
+    with Agent(log=tmp_path / "log") as agent:
+        with pytest.raises(InvalidInputError, match="no table was learned"):
+            agent.logged_schema()
+        agent.learn_table(path, schema)
+        agent.decide_table(today, schema)
+    others = [
+        ("the column 'visitors'", [*rows, rows[0] | {"visitors": "5000"}]),
+        ("the column 'weather'", [row | {"weather": row["weather"].upper()} for row in rows]),
+        ("the actions", [row | {"promotion": row["promotion"].upper()} for row in rows]),
+    ]
+    with Agent(log=tmp_path / "log") as agent:
+        before = state_of(agent)
+        for what, table in others:
+            other = Schema.of(table, task="store", action="promotion", reward="revenue")
+            for call in (agent.learn_table, agent.decide_table, agent.predict_table):
+                with pytest.raises(InvalidInputError, match=f"encodes {what} otherwise"):
+                    call(table, other)
+        assert_same(agent, before)
+        again = agent.logged_schema()
+        assert agent.decide_table([today[0] | {"store": "Bodo"}], again).tasks == ("Bodo",)
+        same = Schema.of(rows, task="store", action="promotion", reward="revenue")
+        agent.decide_table(today, same.with_tasks(["Bodo", "Lima"]))
+        assert len(list(agent.log.events(0, ["schema"]))) == 1
+
+
 def test_decisions_for_a_table_have_names(history):
     _, schema, rows = history
     agent, closed = Agent(), Agent(create_tasks=False, tasks=["Oslo", "Bergen"])
@@ -104,6 +151,16 @@ def test_the_command_shows_filters_and_exports(log_path, tmp_path, capsys):
     assert out.read_text().strip() == ",".join(COLUMNS)
 
 
+def test_the_command_shows_whole_ids_and_names_as_they_are(tmp_path, capsys):
+    names = ["[/red]", "[bold]north", "\x1b[31mx", "a\nb"]
+    with Agent(log=tmp_path / "log") as agent:
+        ids = agent.decide(candidates(4), tasks=names).ids
+    main(["log", str(tmp_path / "log")])
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ids)
+    assert all(name in shown for name in ["[/red]", "[bold]north", r"\x1b[31mx", r"a\nb"])
+
+
 def test_the_command_writes_parquet(log_path, tmp_path):
     polars = pytest.importorskip("polars")
     out = tmp_path / "rows.parquet"
@@ -118,6 +175,10 @@ def test_the_command_refuses_what_it_cannot_do(log_path, tmp_path, capsys):
         [str(tmp_path / "missing")],
         [str(log_path), "--since", "yesterday"],
         [str(log_path), "--out", str(tmp_path / "rows.txt")],
+        [str(log_path), "--out", str(log_path)],
+        [str(log_path), "--task", "paris"],
+        [str(log_path), "--last", "0"],
+        [str(log_path), "--inputs"],
     ):
         with pytest.raises(SystemExit):
             main(["log", *words])

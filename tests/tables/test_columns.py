@@ -48,6 +48,7 @@ def test_text_is_read_as_in_a_file_of_comma_separated_values():
     assert encoded(["true", "False"]) == {"x": [1.0, 0.0]}
     assert "x Mon" in encoded(["2026-01-05", "2026-01-06"])
     assert "x=007" in encoded(["007", "012"])  # a code
+    assert "x=1.2.3" in encoded(["1.2.3", "10-20"])  # a version, a range
 
 
 def test_categories_have_a_feature_for_unknown_values():
@@ -184,7 +185,17 @@ def test_a_dict_of_single_values_is_one_row():
         ({1: [1], "1": [2]}, "different names, got '1' more than once; rename one of them"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "got 'a' more than once; rename one of them"),
         (pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("a", "b")])), "join the levels"),
-        (pd.Series([1, 2]), "must be a data frame"),
+        (pd.Series([1, 2]), r"must be a data frame.*got Series; a single row .*iloc\[\[0\]\]"),
+        ({"a": []}, "no rows that show the kinds"),
+        ({"a": ["31/12/2026", "1/2/2026"]}, r"dates that are not .* '1/2/2026'.*Category\(\)"),
+        ({"a": ["1,200", "900"]}, r"numbers that are not .* '1,200'.*thousands="),
+        ({"a": ["12 €", "3.50 €"]}, "numbers that are not"),
+        ({"": [0, 1], "a": [0, 1]}, r"'' has no name, as the index .* ignore=\[''\]"),
+        ({"Unnamed: 0": [0, 1]}, "has no name, as the index that pandas writes"),
+        (
+            {"a": [1, "x"], "b": [1, 2], "c": [None, None]},
+            r"2 columns cannot be used:\n- the column 'a' mixes .*\n- the column 'c' has no values",
+        ),
         (np.ones(3), r"got the shape \[3\]"),
         ([1, 2], "a list that holds int"),
         (None, "got NoneType"),
@@ -251,5 +262,5 @@ def test_wrong_kinds_are_refused(make, message):
 
 
 def test_a_column_that_is_absent_later_is_named():
-    with pytest.raises(InvalidInputError, match="no column 'day'; it has 'city'"):
+    with pytest.raises(InvalidInputError, match=r"no column 'day'; it has 'city'; add it.*ignore="):
         Columns.of(MIXED).encode({"city": ["Rome"]})

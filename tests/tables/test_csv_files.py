@@ -34,6 +34,7 @@ def test_a_path_is_a_table(tmp_path):
         ("", DataFileError, "has no rows"),
         ("a,b\n", DataFileError, "has no rows"),
         ("a,b\n1,2\n1,2,3\n", DataFileError, "line 3 .* more values than there are columns"),
+        ("a;b\n1;2\n", DataFileError, r"separated by ';'; pass pandas.read_csv\(.*sep=';'"),
         ("a,a\n1,2\n", InvalidInputError, "'a' more than once; rename"),
         ('a\n"1', DataFileError, "cannot be read as CSV"),
         ("a,b\n1,\n2,\n", InvalidInputError, r"'b' has no values; leave it out: ignore=\['b'\]"),
@@ -49,3 +50,12 @@ def test_files_that_are_no_tables_are_refused(tmp_path, text, error, message):
 def test_a_file_that_is_missing_is_named():
     with pytest.raises(DataFileError, match=r"text cannot be read as CSV: .*No such file"):
         Columns.of("text")
+
+
+def test_words_for_missing_values_are_gaps_where_values_are_no_text(tmp_path):
+    path = tmp_path / "history.csv"
+    rows = ["NA,2026-03-02,NA,none,1", "3,null,sun,None,2", "5,2026-03-03,rain,NaN,3"]
+    path.write_text("\n".join(["visitors,date,weather,promotion,revenue", *rows]))
+    schema = Schema.of(path, action="promotion", reward="revenue")
+    assert {"visitors missing", "date missing", "weather=NA"} <= set(schema.feature_names)
+    assert schema.offers(path).names[0] == ("NaN", "None", "none")

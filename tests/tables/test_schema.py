@@ -206,6 +206,12 @@ def test_a_transformer_of_scikit_learn_encodes_the_context():
         ({"action": "promo"}, "no column 'promo'; it has 'store'"),
         ({"action": "promotion", "task": "promotion"}, "must be different columns"),
         ({"action": "promotion", "task": "shop"}, "no column 'shop'"),
+        (
+            {"action": "promotion", "reward": "Revenue"},
+            r"no column 'Revenue', but 'revenue'.*ignore",
+        ),
+        ({"action": "promotions", "actions": ["none"]}, "no column 'promotions', but 'promotion'"),
+        ({"action": "promotion", "task": 3}, "no column 3 .names of columns are text"),
         ({"action": "promotion", "ignore": ["gone"]}, "no column 'gone'"),
         ({"action": "promotion", "ignore": "date"}, "a list of names, such as"),
         ({"action": "promotion", "ignore": None}, "a list of names, such as"),

@@ -95,6 +95,6 @@ def _numbers(value: Any, noun: str) -> list[float]:
     if isinstance(value, str):
         raise InvalidInputError(
             f"a {noun} must consist of numbers and coba's Categorical, got the text {value!r}; "
-            "encode it as a Categorical"
+            "convert it to a number, or encode it as a Categorical"
         )
     return [number for part in value for number in _numbers(part, noun)]

@@ -61,11 +61,12 @@ def describe_agent(
     return {
         "representation": describe_setting(learner.representation_class),
         "fit": describe_setting(learner.fit),
+        # Before the radius, whose default depends on it: it is what a user has stated.
+        "value_range": str(learner.scaling.value_range),
         "squared_radius": describe_setting(squared_radius),
         "action_selector": describe_setting(action_selector),
         "ridge": str(learner.penalty.ridge),
         "head_norm_bound": str(learner.penalty.norm_bound),
-        "value_range": str(learner.scaling.value_range),
         "offset": str(learner.scaling.initial().location if is_located else None),
         "refit_growth": str(learner.refit_growth),
         **keeping,

@@ -122,7 +122,7 @@ class Learner(LearnerBase):
         self.representation_class.validate_inputs(inputs)
         if self._data is None or self._center is None or self._statistics is None:
             return self.prior(inputs)
-        require_alike(inputs, self._data)
+        require_alike(inputs, self._data.inputs)
         return self._center, self._data, self._statistics
 
     def _clipped(self, data: MultitaskDataset) -> MultitaskDataset:

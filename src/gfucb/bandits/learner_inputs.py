@@ -29,9 +29,8 @@ def empty_data(
     return MultitaskDataset(num_tasks, inputs.shape[1:], dtype, device=device, shards=shards)
 
 
-def require_alike(inputs: Tensor, data: MultitaskDataset) -> None:
-    """Refuse inputs [n, *input] that differ from those of the data in shape or kind of type."""
-    stored = data.inputs
+def require_alike(inputs: Tensor, stored: Tensor) -> None:
+    """Refuse inputs [n, *input] that differ from stored ones in shape or kind of type."""
     if inputs.shape[1:] != stored.shape[1:]:
         raise InvalidInputError(
             f"this agent has learned from inputs of shape {list(stored.shape[1:])}, "

@@ -128,7 +128,7 @@ class PosteriorLearner(LearnerBase):
             fit = self.prior_fit(inputs, candidates)
             data = empty_data(self.num_tasks, inputs, self.device, self.shards)
             return self._center(fit), data, fit.posterior
-        require_alike(inputs, self._data)
+        require_alike(inputs, self._data.inputs)
         return self._center(self._fit), self._data, self._fit.posterior
 
     def learn(
@@ -148,7 +148,7 @@ class PosteriorLearner(LearnerBase):
         data = self._data
         if data is None:
             data = empty_data(self.num_tasks, inputs, self.device, self.shards)
-        require_alike(inputs, data)
+        require_alike(inputs, data.inputs)
         size_before = len(data)
         errors = self._errors(tasks, inputs, rewards, computed)
         data.append(tasks, inputs, rewards)

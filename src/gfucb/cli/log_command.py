@@ -11,15 +11,21 @@ from typing import Annotated, Any, Literal
 
 import pandas as pd
 import tyro
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from gfucb.cli.paths import require_parent
 from gfucb.core.errors import DataFileError, InvalidInputError
+from gfucb.core.files import atomic_write
 from gfucb.serving import DecisionLog
 from gfucb.serving.log_tables import COLUMNS, RowFilter, log_rows, verify_log, write_csv
 
 SHOWN = ("id", "time", "task", "action", "probability", "mean", "status", "reward")
+TITLES = {"time": "time, UTC", "probability": "prob."}
+# Texts that may be broken into lines. Others never are: ids are copied from here.
+BROKEN = ("time", "task", "action")
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class LogCommand:
             _seconds(self.since, float("-inf")),
             _seconds(self.until, float("inf")),
         )
-        require_parent(self.out)
+        self._require_consistent()
         with DecisionLog(self.log, read_only=True) as log:
             if self.verify:
                 events, decisions = verify_log(log)
@@ -68,7 +74,16 @@ class LogCommand:
                 console.print(_table(list(islice(rows, max(0, self.last)))))
             else:
                 count = _export(self.out, log_rows(log, which, inputs=self.inputs))
-                console.print(f"wrote {count} rows to {self.out}", highlight=False)
+                console.print(f"wrote {count} rows to {self.out}", highlight=False, markup=False)
+
+    def _require_consistent(self) -> None:
+        require_parent(self.out)
+        if self.last < 1:
+            raise InvalidInputError(f"--last must be at least 1, got {self.last}")
+        if self.inputs and self.out is None:
+            raise InvalidInputError("--inputs are exported: state a file with --out")
+        if self.out is not None and self.out.resolve() == self.log.resolve():
+            raise InvalidInputError(f"--out {self.out} would replace the log by its export")
 
 
 def _seconds(text: str | None, default: float) -> float:
@@ -98,7 +113,7 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row)) or list(COLUMNS)
     frame = pd.DataFrame(rows, columns=names)
     try:
-        frame.to_parquet(path, index=False)
+        atomic_write(path, lambda target: frame.to_parquet(target, index=False))
         return
     except ImportError:
         pass
@@ -108,13 +123,21 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
         raise DataFileError(
             f"to write {path}, install pyarrow or polars: pip install pyarrow"
         ) from error
-    polars.DataFrame(rows, schema=names, infer_schema_length=None).write_parquet(path)
+    table = polars.DataFrame(rows, schema=names, infer_schema_length=None)
+    atomic_write(path, table.write_parquet)
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    table = Table(*SHOWN, title=None)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=0)
+    for name in SHOWN:
+        width = 10 if name == "time" else None  # the date, and the time below it
+        table.add_column(
+            TITLES.get(name, name), no_wrap=name not in BROKEN, overflow="fold", min_width=width
+        )
     for row in rows:
-        shown = row if row["action_name"] is None else row | {"action": row["action_name"]}
+        name = row["action_name"]
+        shown = row | {"action": row["action"] if name is None else name}
+        shown["time"] = row["time"][:19].replace("T", " ")
         table.add_row(*(_cell(shown[name]) for name in SHOWN))
     return table
 
@@ -122,4 +145,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    # Names are data: no style of the table, and no command to the terminal.
+    return escape("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))

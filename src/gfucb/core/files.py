@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,14 @@ def atomic_write(path: str | os.PathLike[str], write: Callable[[Path], object]) 
 def is_temporary(path: Path) -> bool:
     """Whether `atomic_write` named this file: what a killed process may have left."""
     return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of `path` have left; no other process may be writing it now."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.tmp")
+    for name in os.listdir(path.parent):
+        if pattern.fullmatch(name):
+            path.with_name(name).unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gfucb.core import checkpoint
-from gfucb.core.files import atomic_write
+from gfucb.core.files import atomic_write, is_temporary
 from gfucb.core.protocols import Agent
 
 CHECKPOINT, REWARDS, SUFFIX = "checkpoint", "rewards", ".safetensors"
@@ -26,6 +26,8 @@ class ShardDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
+        for file in filter(is_temporary, path.iterdir()):  # of a process that was killed
+            file.unlink()
 
     @property
     def checkpoints(self) -> list[int]:

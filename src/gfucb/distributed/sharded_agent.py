@@ -14,17 +14,19 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.bandits.learner_inputs import require_alike
 from gfucb.core.closing import ClosedAtExit
-from gfucb.core.errors import GFUCBError
+from gfucb.core.errors import GFUCBError, InvalidInputError
 from gfucb.core.logs import log
 from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
 from gfucb.core.validation.settings import validate_count
+from gfucb.distributed.agent_directory import AgentDirectory, InputKind
 from gfucb.distributed.memory_shards import meeting_address
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import TIMEOUT_SECONDS
-from gfucb.distributed.worker import WorkerSettings, run_worker
+from gfucb.distributed.worker import REFUSED, WorkerSettings, run_worker
 
 # A call is repeated this often if a shard dies.
 REPEATS = 2
@@ -69,13 +71,25 @@ class ShardedAgent(ClosedAtExit):
     ) -> None:
         self.num_shards = validate_count(num_shards, "num_shards")
         self.num_tasks = validate_count(num_tasks, "num_tasks", at_least=num_shards)
+        if not callable(make_agent):
+            raise InvalidInputError(f"make_agent must be a function, got {make_agent!r}")
         self.make_agent, self.timeout = make_agent, timeout
-        self.directory = None if directory is None else str(directory)
         self.calls = 0
         self._workers: list[tuple[BaseProcess, Connection]] = []
         self._held: Connection | None = None
         self._meeting = ExitStack()
-        self._start()
+        self._inputs: InputKind | None = None
+        self._why_closed = ""
+        self.directory: AgentDirectory | None = None
+        if directory is not None:
+            counts = {"num_tasks": num_tasks, "num_shards": num_shards}
+            self.directory = AgentDirectory(Path(directory), **counts)
+            self._inputs = self.directory.input_kind
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
 
     def decide(
         self,
@@ -87,6 +101,8 @@ class ShardedAgent(ClosedAtExit):
         sets = validate_action_sets(
             candidates, tasks, available, num_tasks=self.num_tasks, device="cpu"
         )
+        if self._inputs is not None:
+            require_alike(sets.candidates[0], self._inputs.like())
         tensors = {"candidates": sets.candidates, "tasks": sets.tasks, "available": sets.available}
         rows = self._rows(sets.tasks)
         answers = self._repeated("decide", [self._part(tensors, own) for own in rows])
@@ -98,11 +114,21 @@ class ShardedAgent(ClosedAtExit):
     def observe(self, decision: Decision, rewards: ArrayLike) -> None:
         """Learn from rewards [row] of a decision; if a shard dies, the call is repeated."""
         _, _, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
+        self._require_inputs(decision.inputs)
         tensors = decision_tensors(decision) | {"rewards": values}
         parts = [self._part(tensors, own) for own in self._rows(decision.tasks)]
         call = self.calls + 1
         self._repeated("observe", parts, call)
         self.calls = call
+
+    def _require_inputs(self, inputs: Tensor) -> None:
+        """Refuse inputs of another kind before any shard has stored them."""
+        if self._inputs is not None:
+            require_alike(inputs, self._inputs.like())
+            return
+        self._inputs = InputKind(tuple(inputs.shape[1:]), inputs.dtype)
+        if self.directory is not None:
+            self.directory.keep(self._inputs)
 
     def weights(self) -> dict[str, Tensor]:
         """The representation as named tensors; the same in all processes."""
@@ -114,7 +140,13 @@ class ShardedAgent(ClosedAtExit):
         return [process for process, _ in self._workers]
 
     def close(self) -> None:
-        """End all processes; what is in the directory stays."""
+        """End all processes; what is in the directory stays. A closed agent refuses calls."""
+        self._stop()
+        self._why_closed = self._why_closed or "it was closed"
+        if self.directory is not None:
+            self.directory.close()
+
+    def _stop(self) -> None:
         for _, connection in self._workers:
             connection.close()
         if self._held is not None:
@@ -139,37 +171,36 @@ class ShardedAgent(ClosedAtExit):
                 index,
                 self.num_shards,
                 address,
-                self.directory,
+                None if self.directory is None else str(self.directory.path),
                 self.timeout,
             )
-            process = context.Process(
-                target=run_worker, args=(settings, theirs, watched), daemon=True
+            process = _started(
+                context.Process(target=run_worker, args=(settings, theirs, watched), daemon=True)
             )
-            process.start()
             theirs.close()
             self._workers.append((process, ours))
         watched.close()
-        try:
-            self.calls = int(self._answers()[0].facts["calls"])
-        except BaseException:
-            self.close()
-            raise
+        self.calls = int(self._answers()[0].facts["calls"])
 
     def _repeated(
         self, name: str, parts: Sequence[Mapping[str, Tensor]], call: int | None = None
     ) -> list[Message]:
         """The answers of all shards; with a directory, shards that die are rebuilt."""
+        if self._why_closed:
+            raise ShardError(f"this agent cannot be used any more: {self._why_closed}")
         for repeat in range(REPEATS + 1):
             try:
                 for (_, connection), tensors in zip(self._workers, parts, strict=True):
                     send(connection, Message(name, tensors))
                 return self._answers()
             except (ShardError, OSError) as error:
-                self.close()
+                self._stop()
                 if self.directory is None or repeat == REPEATS:
+                    self._why_closed = str(error)
+                    self.close()
                     raise
                 text = "shards are rebuilt from %(directory)s (%(attempt)d): %(error)s"
-                fields = {"directory": str(self.directory), "attempt": repeat + 1}
+                fields = {"directory": str(self.directory.path), "attempt": repeat + 1}
                 log(LOGGER, logging.WARNING, text, **fields, error=str(error))
                 self._start()
                 if self.calls == call:  # all shards had kept the rewards before one died
@@ -189,7 +220,13 @@ class ShardedAgent(ClosedAtExit):
                     answers[index] = self._checked(connection, index)
                 elif process.sentinel in ready:
                     raise ShardError(f"shard {index} has ended with {process.exitcode}")
-        return [answers[index] for index in range(len(self._workers))]
+        found = [answers[index] for index in range(len(self._workers))]
+        refusals = [str(answer.facts["error"]) for answer in found if answer.name == REFUSED]
+        if len(refusals) == len(found):  # all shards are where they were
+            raise InvalidInputError(refusals[0])
+        if refusals:
+            raise ShardError(f"{len(refusals)} of {len(found)} shards refuse: {refusals[0]}")
+        return found
 
     @staticmethod
     def _checked(connection: Connection, index: int) -> Message:
@@ -210,3 +247,17 @@ class ShardedAgent(ClosedAtExit):
         """The rows of one shard, with the numbers that tasks have there."""
         own = {name: tensor[rows] for name, tensor in tensors.items()}
         return own | {"tasks": own["tasks"] // self.num_shards}
+
+
+def _started(process: BaseProcess) -> BaseProcess:
+    """The process, which has begun."""
+    try:
+        process.start()
+    except OSError:
+        raise
+    except Exception as error:  # an object that cannot be sent may refuse in any way
+        raise InvalidInputError(
+            "make_agent must be a function of a module, or functools.partial of GFUCB, that other "
+            f"processes can import: {error}"
+        ) from error
+    return process

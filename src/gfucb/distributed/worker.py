@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.core.errors import InvalidInputError, SavedStateError
 from gfucb.core.shards import Shards, largest, num_own_tasks
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import connected
@@ -20,6 +21,8 @@ from gfucb.distributed.shard import Shard
 from gfucb.distributed.shard_directory import ShardDirectory
 
 WEIGHTS = "representation."
+# The answer of a shard whose caller has made a mistake.
+REFUSED = "refused"
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,14 @@ class Worker:
 
     def _restore(self, directory: ShardDirectory, shards: Shards) -> None:
         """Continue after the last call that all shards have."""
-        oldest, last = largest(shards, -directory.checkpoints[-1], -directory.last)
-        start, self.calls = int(-oldest), int(-last)
+        found = largest(shards, -directory.checkpoints[-1], -directory.last, directory.last)
+        start, self.calls, newest = int(-found[0]), int(-found[1]), int(found[2])
+        # All shards have a call before the next one begins.
+        if newest > self.calls + 1 or start not in directory.checkpoints:
+            raise SavedStateError(
+                f"files are missing in {directory.path.parent}: one shard has {newest} calls of "
+                f"observe, another {self.calls}; use a backup"
+            )
         directory.restore(self.shard.agent, start)
         directory.forget_after(self.calls)
         for call in range(start + 1, self.calls + 1):
@@ -97,9 +106,11 @@ class Worker:
             candidates, tasks, available = (
                 message.tensors[name] for name in ("candidates", "tasks", "available")
             )
-            return Message(
-                "done", decision_tensors(self.shard.decide(candidates, tasks, available))
-            )
+            try:
+                decision = self.shard.decide(candidates, tasks, available)
+            except InvalidInputError as error:  # a decision changes nothing
+                return Message(REFUSED, facts={"error": str(error)})
+            return Message("done", decision_tensors(decision))
         if message.name == "observe":
             call = self.calls + 1
             if self.directory is not None:

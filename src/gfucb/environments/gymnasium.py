@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -52,6 +53,12 @@ __all__ = [
 
 # From an observation to the vector that agents see.
 Observe = Callable[[Any], ArrayLike]
+# Spaces whose observations Gymnasium itself makes vectors of: one-hot states and numbers.
+FLATTENED = (spaces.MultiDiscrete, spaces.MultiBinary, spaces.Tuple, spaces.Dict)
+INTERFACE = (
+    "reset(*, seed, options) -> (observation, info) and "
+    "step(action) -> (observation, reward, terminated, truncated, info)"
+)
 
 
 class GymnasiumMDPs:
@@ -75,7 +82,7 @@ class GymnasiumMDPs:
         observe: maps an observation to a vector, for example to scale large numbers; inputs are
             then (vector, one-hot action). By default inputs are the flattened numbers of `Box`
             observations with a one-hot action, and for `Discrete` observations a one-hot vector
-            of (state, action).
+            of (state, action); `gymnasium.spaces.flatten` makes vectors of tuples and dicts.
         value_range: smallest and largest sum of rewards of an episode, if known.
     """
 
@@ -94,8 +101,7 @@ class GymnasiumMDPs:
         self.value_range = (
             None if value_range is None else validate_pair(value_range, "value_range")
         )
-        if not environments:
-            raise InvalidInputError("GymnasiumMDPs needs at least one environment, got none")
+        _require_environments(environments)
         self.horizon, self.seed = validate_count(horizon, "horizon"), validate_seed(seed)
         _require_distinct_objects(environments)
         counts = [_num_actions(environment) for environment in environments]
@@ -148,7 +154,10 @@ class GymnasiumEpisode:
         self._inputs: dict[int, Tensor] = {}
         for task, task_env in enumerate(environment.environments):
             stream = random_stream(environment.seed, "episode", episode_index, task)
-            observation, _ = task_env.reset(seed=stream.initial_seed() % 2**31)
+            seed = stream.initial_seed() % 2**31
+            found = task_env.reset(seed=seed)
+            _require_length(found, task, 2)
+            observation, _ = found
             self._inputs[task] = environment.inputs(observation)
         shapes = [tuple(inputs.shape) for inputs in self._inputs.values()]
         if len(set(shapes)) > 1:
@@ -173,7 +182,9 @@ class GymnasiumEpisode:
         rewards, next_inputs, ended = [], [], []
         for task, action in zip(list(self._inputs), actions.tolist(), strict=True):
             task_env = self.environment.environments[task]
-            observation, reward, terminated, truncated, _ = task_env.step(action)
+            found = task_env.step(action)
+            _require_length(found, task, 5)
+            observation, reward, terminated, truncated, _ = found
             has_ended = bool(terminated or truncated or self.stage >= self.environment.horizon)
             inputs = self.environment.inputs(observation)
             rewards.append(float(reward))
@@ -187,6 +198,36 @@ class GymnasiumEpisode:
             torch.tensor(rewards, dtype=torch.float64),
             torch.stack(next_inputs),
             torch.tensor(ended),
+        )
+
+
+def _require_environments(environments: Any) -> None:
+    """Refuse what is no list of environments of Gymnasium, with a message that says what to do."""
+    if isinstance(environments, gymnasium.Env | str) or not isinstance(environments, Sequence):
+        raise InvalidInputError(
+            "GymnasiumMDPs needs a list of environments, one object for each task, got "
+            f"{type(environments).__name__}"
+        )
+    if not environments:
+        raise InvalidInputError("GymnasiumMDPs needs at least one environment, got none")
+    for task, environment in enumerate(environments):
+        if isinstance(environment, gymnasium.Env | gymnasium.vector.VectorEnv):
+            continue
+        if isinstance(environment, str):
+            cure = f"; pass gymnasium.make({environment!r})"
+        else:
+            cure = "; make an object of it" if isinstance(environment, type) else ""
+        raise InvalidInputError(
+            f"the environment of task {task} must be a gymnasium.Env, got {environment!r:.80}{cure}"
+        )
+
+
+def _require_length(found: Any, task: int, length: int) -> None:
+    """Refuse what an environment of an older interface returns."""
+    if not isinstance(found, tuple) or len(found) != length:
+        raise InvalidInputError(
+            f"the environment of task {task} must have the interface {INTERFACE}, but a call "
+            f"returned {found!r:.80}"
         )
 
 
@@ -232,8 +273,20 @@ def _input_function(
     space: spaces.Space[Any], observe: Observe | None, num_actions: int
 ) -> Callable[[Any], Tensor]:
     if observe is None and isinstance(space, spaces.Discrete):
-        pairs, first = one_hot_inputs(int(space.n), num_actions).to(torch.float32), int(space.start)
-        return lambda observation: pairs[int(observation) - first]
+        pairs = one_hot_inputs(int(space.n), num_actions).to(torch.float32)
+
+        def of_state(observation: Any) -> Tensor:
+            try:
+                state = int(observation) - int(space.start)
+            except (TypeError, ValueError):
+                state = -1
+            if not 0 <= state < len(pairs):
+                raise InvalidInputError(f"got the observation {observation!r}, not of {space}")
+            return pairs[state]
+
+        return of_state
+    if observe is None and isinstance(space, FLATTENED):
+        observe = cast(Observe, partial(spaces.flatten, space))
     if observe is None and not isinstance(space, spaces.Box):
         raise InvalidInputError(
             f"observations of {space} need a function that maps them to vectors: pass observe="
@@ -241,7 +294,10 @@ def _input_function(
 
     def with_every_action(observation: Any) -> Tensor:
         seen = observation if observe is None else observe(observation)
-        vector = np.asarray(seen, dtype=np.float32).reshape(-1)
+        try:
+            vector = np.asarray(seen, dtype=np.float32).reshape(-1)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"got {seen!r:.80} as an observation of {space}") from error
         return with_actions(torch.from_numpy(vector)[None], num_actions)[0]
 
     return with_every_action

@@ -96,8 +96,8 @@ def _combined(parts: Sequence[_Part], roster: Roster) -> NamedLog:
     _require_same_inputs(parts)
     all_tasks = [row.task for part in parts for row in part.chosen]
     roster.numbers.add(all_tasks)  # rows whose reward never came may be of tasks without data
-    names_of_all = roster.task_names()
-    task_names = [names_of_all[task] for task in roster.numbers.tasks()]
+    texts = roster.task_texts()
+    task_names = [decode_name(texts[task]) for task in roster.numbers.tasks()]
     names, columns = _columns(parts)
     width = 1 + max(max(own) for own in columns)
     candidates, available, distributions = [], [], []

@@ -66,9 +66,12 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
     if callable(given):
         name = getattr(given, "__name__", type(given).__name__)
         return Source(given, _own_settings(str(name), given))
+    cure = ""
+    if hasattr(given, "step") and hasattr(given, "action_space"):
+        cure = "; pass environments of Gymnasium as GymnasiumMDPs([...], horizon)"
     raise InvalidInputError(
         "environment must be a name, settings, an environment or a function from the seed to "
-        f"one, got {type(given).__name__}"
+        f"one, got {type(given).__name__}{cure}"
     )
 
 

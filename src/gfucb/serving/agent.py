@@ -22,21 +22,19 @@ from gfucb.core.validation.settings import validate_choice, validate_flag
 from gfucb.serving.catalogues import Catalogue, offered_rows
 from gfucb.serving.decision_records import logged_decision, named_decision
 from gfucb.serving.explained_decisions import ExplainedDecisions
-from gfucb.serving.log_replay import GROW, LEARN
+from gfucb.serving.log_replay import GROW, LEARN, is_learned
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.named_tasks import NamedTasks
-from gfucb.serving.names import Name, name_list
+from gfucb.serving.names import Name, encode_name, name_list
 from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
-from gfucb.serving.roster import ITEMS, TASKS
+from gfucb.serving.roster import ITEMS, SCHEMA, TASKS
 from gfucb.serving.runtime import REFITS, Runtime
-from gfucb.serving.table_names import common_names, schema_of, task_names
+from gfucb.serving.table_calls import TableCalls
 from gfucb.serving.time_limits import TimeLimit
-from gfucb.tables import Schema
-from gfucb.tables.frames import TableLike
 
 
-class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
+class Agent(NamedTasks, TableCalls, ExplainedDecisions, ClosedAtExit):
     """A `GFUCB` agent with named tasks, ids for decisions and rewards, and a log of all of it.
 
     >>> import torch, gfucb
@@ -108,8 +106,8 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
 
     def __repr__(self) -> str:
         with self._runtime.reading() as agent:
-            samples = agent.learner.num_samples
-        return f"Agent({len(self.tasks)} tasks, {samples} rewards, {self.log!r})"
+            tasks, samples = self._runtime.roster.num_active, agent.learner.num_samples
+        return f"Agent({tasks} tasks, {samples} rewards, {self.log!r})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -165,24 +163,13 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
             texts = roster.encode_tasks(tasks, None)
             return self._decide(given, True, texts, available)
 
-    def decide_table(
-        self, table: TableLike, schema: Schema, available: Any = None
-    ) -> NamedDecision:
-        """Choose in every row of a table, with the names of its tasks and actions.
-
-        `available` is that of `Schema.offers`. Tasks that the schema does not know are added as in
-        `decide`, with `create_tasks`.
-        """
-        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
-        offers = schema.offers(table, available)
-        with self._runtime.call() as roster:
-            self._runtime.expire_some()
-            texts = roster.encode_tasks(task_names(schema, offers.tasks), len(offers))
-            offered = Catalogue(offers.candidates, common_names(offers))
-            return self._decide(offered, False, texts, offers.available)
-
     def _decide(
-        self, offered: Catalogue, is_shared: bool, texts: list[str], available: ArrayLike | None
+        self,
+        offered: Catalogue,
+        is_shared: bool,
+        texts: list[str],
+        available: ArrayLike | None,
+        schema: str | None = None,
     ) -> NamedDecision:
         roster, session = self._runtime.roster, self._runtime.session
         new = roster.new_tasks(texts, create=self.create_tasks)
@@ -190,6 +177,8 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
         numbers = roster.numbers.of(tasks)
         with self._runtime.changing() as change:
             agent = self._runtime.model.agent
+            if schema is not None:
+                change.add(SCHEMA, {"schema": schema})
             if new:
                 change.add(TASKS, {"names": new})
             if max(numbers) >= agent.num_tasks:
@@ -246,15 +235,40 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
         with self._runtime.call():
             return self._runtime.expire_all()
 
-    def learn(self, tasks: Iterable[Name], inputs: ArrayLike, rewards: ArrayLike) -> None:
-        """Learn from samples of another source, such as a log of the past, see `GFUCB.learn`.
+    def learn(
+        self,
+        tasks: Iterable[Name],
+        inputs: ArrayLike,
+        rewards: ArrayLike,
+        *,
+        source: Name | None = None,
+    ) -> int:
+        """Learn from samples of another source, such as a log of the past; return how many.
 
-        Shapes: tasks, a list of names, [sample], inputs [sample, *input], rewards [sample].
+        Shapes: tasks, a list of names, [sample], inputs [sample, *input], rewards [sample]. See
+        `GFUCB.learn`. Tasks may be retired.
+
+        Args:
+            tasks: the name of the task of each sample.
+            inputs: of the actions that were chosen.
+            rewards: of these actions.
+            source: a name of these samples, such as that of a file. Samples of a name that was
+                learned before, also before a restart, are not learned again, and other samples of
+                this name are refused. By default all samples are new.
         """
-        names = name_list(tasks)
+        return self._learn(name_list(tasks), inputs, rewards, source)
+
+    def _learn(
+        self,
+        names: list[Name],
+        inputs: ArrayLike,
+        rewards: ArrayLike,
+        source: Name | None,
+        schema: str | None = None,
+    ) -> int:
         with self._runtime.call() as roster:
             texts = roster.encode_tasks(names, len(names))
-            new = roster.new_tasks(texts, create=self.create_tasks)
+            new = roster.new_tasks(texts, create=self.create_tasks, accepts_retired=True)
             numbers = roster.task_numbers(texts, new)
             samples = validate_samples(
                 numbers,
@@ -263,21 +277,21 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
                 num_tasks=max(1, roster.num_tasks + len(new)),
             )
             if not texts:
-                return
+                return 0
             with self._runtime.changing() as change:
+                parts = zip(("tasks", "inputs", "rewards"), samples, strict=True)
+                detail = {name: self.log.put_tensor(values) for name, values in parts}
+                if source is not None:
+                    detail["source"] = encode_name(source, "source")
+                    if is_learned(detail, self.log):
+                        return 0
+                if schema is not None:
+                    change.add(SCHEMA, {"schema": schema})
                 if new:
                     change.add(TASKS, {"names": new})
                 self._runtime.give_numbers(change, numbers)
-                parts = zip(("tasks", "inputs", "rewards"), samples, strict=True)
-                detail = {name: self.log.put_tensor(values) for name, values in parts}
                 change.add(LEARN, detail)
-
-    def learn_table(self, table: TableLike, schema: Schema) -> int:
-        """Learn from all rows of a table, or of a CSV file, such as a log; return how many."""
-        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
-        tasks, inputs, rewards = schema.samples(table)
-        self.learn(task_names(schema, tasks), inputs, rewards)
-        return len(tasks)
+            return len(texts)
 
     # Fits and state
 

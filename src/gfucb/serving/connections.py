@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 from gfucb.core.errors import DecisionLogError
+from gfucb.core.sqlite_files import Connection, exclusive
 
 MEMORY = ":memory:"
-
-
-class Connection(sqlite3.Connection):
-    """A connection that is closed with its last reference, without a warning.
-
-    What a log has written is durable when the call returns, so a log that nobody closed has lost
-    nothing; from Python 3.13 on sqlite3 warns of it all the same.
-    """
-
-    def __del__(self) -> None:
-        try:
-            self.close()
-        except sqlite3.ProgrammingError:  # it could not be opened
-            return
+# The last second of the year 9999: later times cannot be shown.
+LATEST_TIME = 253402300799.0
 
 
 def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
@@ -42,30 +30,34 @@ def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
         raise DecisionLogError(f"{path} cannot be opened: {error}") from error
 
 
-def exclusive(path: Path) -> sqlite3.Connection:
-    """Hold a lock on PATH.lock until the connection is closed or the process ends.
-
-    SQLite's own locks work on all systems, and the system releases them when a process is killed.
-    """
+def exclusive_log(path: Path) -> sqlite3.Connection:
+    """Hold the lock PATH.lock of a log, see `exclusive`."""
     try:
-        lock = sqlite3.connect(
-            f"{path}.lock",
-            timeout=0.0,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=Connection,
-        )
-    except sqlite3.Error as error:
-        raise DecisionLogError(f"{path}.lock cannot be opened: {error}") from error
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        lock.close()
+        return exclusive(path.with_name(f"{path.name}.lock"))
+    except BlockingIOError as error:
         raise DecisionLogError(
             f"{path} is in use by another agent; one agent writes to a log ({error}). "
             "Pass read_only=True to read it"
         ) from error
-    return lock
+    except OSError as error:
+        raise DecisionLogError(str(error)) from error
+
+
+def resolved(path: str | os.PathLike[str] | None) -> Path | None:
+    """The file of a log without links, in whatever directory; None for a log in memory.
+
+    A link to a log has its lock and its checkpoint. As for SQLite, ":memory:" is no file.
+    """
+    if path is None or path == MEMORY:
+        return None
+    try:
+        found = Path(path).resolve()
+        is_directory = found.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:  # zero bytes, loops of links
+        raise DecisionLogError(f"a decision log cannot be at {path!r}: {error}") from error
+    if is_directory:
+        raise DecisionLogError(f"{found} is a directory; pass the path of a file")
+    return found
 
 
 class SameFile:
@@ -95,6 +87,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def time_of(clock: Callable[[], float]) -> float:
     """The time of now, by this clock."""
     now = clock()
-    if not isinstance(now, float | int) or not math.isfinite(now):
+    if not isinstance(now, float | int) or not 0 <= now <= LATEST_TIME:
         raise DecisionLogError(f"the clock of a log must return seconds since 1970, got {now!r}")
     return now

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -21,7 +20,7 @@ from gfucb.core.errors import DecisionLogError
 from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowChange, RowStatus
 from gfucb.core.processes import OwnerProcess
 from gfucb.serving.checksums import decision_checksum, event_checksum
-from gfucb.serving.connections import MEMORY, SameFile, connect, exclusive, time_of
+from gfucb.serving.connections import MEMORY, SameFile, connect, exclusive_log, resolved, time_of
 from gfucb.serving.log_schema import prepare
 from gfucb.serving.stored_arrays import StoredArray
 
@@ -35,7 +34,7 @@ class DecisionLog(ClosedAtExit):
 
     SQLite in WAL mode with `synchronous=FULL`. Every call of an agent is one transaction; rows past
     their time limit are closed in one before it. One process writes; others may read with
-    `read_only=True`. Without a path the log is in memory.
+    `read_only=True`. Without a path, or with ":memory:", the log is in memory.
 
     Args:
         path: of the file; it is created if it does not exist.
@@ -50,8 +49,7 @@ class DecisionLog(ClosedAtExit):
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        # Resolved: a link to a log has its lock and its checkpoint, whatever directory is current.
-        self.path = None if path is None else Path(path).resolve()
+        self.path = resolved(path)
         self.clock = partial(time_of, clock)
         self._owner, self._failure = OwnerProcess(), ""
         self.is_read_only = read_only
@@ -65,7 +63,7 @@ class DecisionLog(ClosedAtExit):
             raise DecisionLogError(f"there is no directory {self.path.parent} for a decision log")
         try:
             if not read_only and self.path is not None:
-                self._writer_lock = exclusive(self.path)
+                self._writer_lock = exclusive_log(self.path)
             self._connection = connect(self.path, read_only=read_only)
         except BaseException:
             self._release()

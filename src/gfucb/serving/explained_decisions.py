@@ -71,6 +71,8 @@ class ExplainedDecisions:
         """The same for every row of a table, see `decide_table`."""
         schema = schema_of(schema, table, creates_tasks=self.create_tasks)
         offers = schema.offers(table, available)
+        with self._runtime.call():
+            self._runtime.new_schema(schema)  # one that would misread the table is refused
         tasks = task_names(schema, offers.tasks)
         offered = Catalogue(offers.candidates, common_names(offers))
         return self._predict(offered, False, tasks, len(offers), offers.available)
@@ -124,7 +126,8 @@ class ExplainedDecisions:
             logged = self.log.decision(numbers.pop())
             assert logged is not None  # `rows_of` has found it
             token = roster.token_of(logged.session)
-            tasks, items = roster.task_names(), roster.item_names()
+            # Encoded: there may be a million, and few are shown.
+            tasks, items = roster.task_texts(), roster.item_texts()
             numbers_of_rows = roster.numbers.of([row.task for row in logged.rows])
             learned = roster.numbers.tasks()
             model = self._runtime.model.agent.snapshot()
@@ -133,15 +136,15 @@ class ExplainedDecisions:
         def named(found: Influence) -> Influence:
             number = found.input
             is_item = isinstance(number, int) and 0 <= number < len(items)
-            given = items[number] if is_item else number
-            return found._replace(task=tasks[learned[found.task]], input=given)
+            given = decode_name(items[number]) if is_item else number
+            return found._replace(task=decode_name(tasks[learned[found.task]]), input=given)
 
         rows = [row for _, row in log_rows]
         names = None
         if logged.action_names is not None:
             names = tuple(decode_name(name) for name in logged.action_names)
         return _explained(model, logged, numbers_of_rows, rows, num_samples).named(
-            [tasks[logged.rows[row].task] for row in rows],
+            [decode_name(tasks[logged.rows[row].task]) for row in rows],
             names,
             tuple(str(RowId(token, logged.number, row)) for row in rows),
             named,

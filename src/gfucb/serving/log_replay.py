@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
 import torch
 
 import gfucb.serving.roster as kinds
-from gfucb.core.errors import DecisionLogError
+from gfucb.core.errors import DecisionLogError, InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LogEvent, LoggedDecision, LoggedRow, RowStatus
 from gfucb.core.logs import log as log_line
 from gfucb.core.threads import torch_threads
 from gfucb.serving.live_model import LiveModel
+from gfucb.serving.names import decode_name
 from gfucb.serving.operations import GrowTo, LearnSamples, ObserveRows, Operation
 from gfucb.serving.roster import Roster
 from gfucb.serving.task_numbers import TaskNumbers
@@ -44,6 +46,19 @@ def operation_of(event: LogEvent, log: DecisionStore, numbers: TaskNumbers) -> O
         defers_first = bool(detail.get("defers_first_fit", False))  # logs of earlier versions: no
         return ObserveRows(rows, rewards, bool(detail["defers_fits"]), defers_first)
     return None
+
+
+def is_learned(detail: Mapping[str, str], log: DecisionStore) -> bool:
+    """Whether samples of this source were learned before; other samples of it are refused."""
+    for event in log.events(0, [LEARN]):
+        if event.detail.get("source") == detail["source"]:
+            if event.detail != detail:
+                raise InvalidInputError(
+                    f"the source {decode_name(detail['source'])!r} was learned before, with other "
+                    "samples; pass the new ones only, with another name"
+                )
+            return True
+    return False
 
 
 def _rewarded(event: LogEvent, log: DecisionStore) -> list[tuple[LoggedDecision, LoggedRow]]:

@@ -78,6 +78,11 @@ def log_rows(
     With `inputs` the chosen candidates are further columns: "input 0", "input 1" and so on.
     """
     tasks, tokens = _names(log)
+    for name in which.tasks if which is not None else ():
+        if name not in tasks:
+            raise InvalidInputError(
+                f"{log.name} has no task {name!r}; names that are no texts are written as JSON"
+            )
     numbers: Sequence[int] = range(1, log.last_decision() + 1)
     for number in reversed(numbers) if newest_first else numbers:
         decision = log.decision(number)

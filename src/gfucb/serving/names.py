@@ -34,7 +34,7 @@ def encode_name(name: Any, what: str = "task") -> str:
         text = json.dumps(_plain(name, what))
     except InvalidInputError:
         raise
-    except (ValueError, RecursionError) as error:  # integers of thousands of digits, deep tuples
+    except (ValueError, RecursionError) as error:  # surrogates, huge integers, deep tuples
         raise InvalidInputError(
             f"the name of a {what} cannot be stored, or is too long: {error}"
         ) from None
@@ -55,6 +55,8 @@ def decode_name(text: str) -> Name:
 def _plain(name: Any, what: str) -> Any:
     """The name in the types of JSON: tuples become lists, and other types {kind: value}."""
     if isinstance(name, np.generic):
+        if name != name:  # NaN and NaT; as an item NaT would be None
+            raise InvalidInputError(f"the name of a {what} is {name}: a name is missing")
         # Moments of numpy have units; nanoseconds would become an integer.
         name = (name.astype("datetime64[us]") if isinstance(name, np.datetime64) else name).item()
     if name is None or isinstance(name, bool):
@@ -62,6 +64,7 @@ def _plain(name: Any, what: str) -> Any:
     if isinstance(name, int | float | Decimal):
         return _plain_number(name, what)
     if isinstance(name, str):
+        name.encode()  # half a character, a surrogate, could not be written to a file
         return str.__str__(name)
     if isinstance(name, tuple):
         return [_plain(part, what) for part in name]
@@ -115,6 +118,8 @@ def name_list(names: Any, what: str = "task") -> list[Any]:
             f"{what}s must be a list of names, one for each row, got {names!r}; "
             "for one row pass a list with one name"
         )
+    if isinstance(names, set | frozenset):
+        raise InvalidInputError(f"{what}s must be a list of names: a set has no order")
     try:
         return list(names)
     except TypeError:

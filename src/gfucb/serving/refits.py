@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gfucb.core.errors import RefitError
+from gfucb.core.errors import GFUCBError, RefitError
+from gfucb.core.files import remove_leftovers
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import LogEvent
 from gfucb.core.logs import log
@@ -51,6 +52,8 @@ class Refits:
         self._log, self._model, self._lock, self._path = log, model, lock, path
         self._one_at_a_time = threading.RLock()
         self._samples_at_checkpoint = model.agent.learner.num_samples
+        if path is not None:
+            remove_leftovers(path)
 
     def fit(self, *, only_due: bool = False) -> None:
         """Fit all data; rewards that arrive meanwhile are applied to the fit before it is used.
@@ -93,7 +96,7 @@ class Refits:
         self._model.end_fit(refit)
 
     def checkpoint_if_due(self) -> None:
-        """Write a checkpoint if the data has grown enough since the last one.
+        """Write a checkpoint if the data has grown enough since the last one, and if it can be.
 
         While another thread fits, none is written: it may wait for a lock that the caller holds.
         """
@@ -102,9 +105,21 @@ class Refits:
             return
         if self._one_at_a_time.acquire(blocking=False):
             try:
-                self.checkpoint()
+                self.checkpoint_if_possible()
             finally:
                 self._one_at_a_time.release()
+
+    def checkpoint_if_possible(self) -> None:
+        """Write a checkpoint, or a warning: the log has all of it, and the caller is done."""
+        try:
+            self.checkpoint()
+        except (GFUCBError, OSError) as error:
+            log(
+                LOGGER,
+                logging.WARNING,
+                "no checkpoint is written: %(error)s; a restart replays more of the log",
+                error=str(error),
+            )
 
     def checkpoint(self) -> Path | None:
         """Write the state of now, from which a restart continues; return the path."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gfucb.core.errors import InvalidInputError
@@ -22,6 +22,10 @@ def rows_of(what: Any, log: DecisionStore, roster: Roster) -> list[LogRow]:
         ids: list[Any] = list(what.ids)
     elif isinstance(what, str):
         ids = [what]
+    elif isinstance(what, set | frozenset | Mapping):
+        raise InvalidInputError(
+            f"pass a list of ids: the order of a {type(what).__name__} is not that of other values"
+        )
     else:
         try:
             ids = list(what)

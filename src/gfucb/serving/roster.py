@@ -17,7 +17,8 @@ from gfucb.serving.task_numbers import TaskNumbers
 # The kinds of events that change a roster.
 OPEN, TASKS, RETIRE, REOPEN, ITEMS = "open", "tasks", "retire", "reopen", "items"
 NUMBERS = "numbers"  # tasks that get a number of the model, with their first rewards
-KINDS = (OPEN, TASKS, RETIRE, REOPEN, ITEMS, NUMBERS)
+SCHEMA = "schema"  # of tables: the first one that was used
+KINDS = (OPEN, TASKS, RETIRE, REOPEN, ITEMS, NUMBERS, SCHEMA)
 
 
 class Roster:
@@ -29,6 +30,7 @@ class Roster:
         self.numbers = TaskNumbers()
         self._retired: set[str] = set()
         self._tokens: dict[str, int] = {}
+        self.schema: str | None = None
 
     def apply(self, event: LogEvent) -> None:
         """Change the roster as an event says; other events change nothing."""
@@ -48,11 +50,18 @@ class Roster:
             self._retired.add(detail["name"])
         elif event.kind == REOPEN:
             self._retired.discard(detail["name"])
+        elif event.kind == SCHEMA:
+            self.schema = detail["schema"]
 
     @property
     def num_tasks(self) -> int:
         """How many tasks were ever added."""
         return len(self._tasks)
+
+    @property
+    def num_active(self) -> int:
+        """How many tasks there are without the retired ones."""
+        return len(self._tasks) - len(self._retired)
 
     def tasks(self, *, retired: bool = False) -> tuple[Name, ...]:
         """The names of all active tasks, or of all retired ones, in the order they were added."""
@@ -68,13 +77,13 @@ class Roster:
         """The token of the session that began with this event."""
         return next(token for token, event in self._tokens.items() if event == session)
 
-    def task_names(self) -> list[Name]:
-        """The names of all tasks, active or retired, by number."""
-        return [decode_name(text) for text in self._tasks.texts()]
+    def task_texts(self) -> list[str]:
+        """The encoded names of all tasks, active or retired, by number."""
+        return self._tasks.texts()
 
-    def item_names(self) -> list[Name]:
-        """The names of all items without inputs, by number."""
-        return [decode_name(text) for text in self._items.texts()]
+    def item_texts(self) -> list[str]:
+        """The encoded names of all items without inputs, by number."""
+        return self._items.texts()
 
     def encode_tasks(self, names: Any, num_rows: int | None) -> list[str]:
         """The encoded name of the task of each row; by default all active tasks, in order.
@@ -103,7 +112,9 @@ class Roster:
             )
         return texts
 
-    def new_tasks(self, texts: Sequence[str], *, create: bool) -> list[str]:
+    def new_tasks(
+        self, texts: Sequence[str], *, create: bool, accepts_retired: bool = False
+    ) -> list[str]:
         """Those of the encoded names that are new; retired ones, and new ones, may be refused."""
         new = [text for text in dict.fromkeys(texts) if text not in self._tasks]
         if new and not create:
@@ -112,7 +123,7 @@ class Roster:
                 "agent with create_tasks=True"
             )
         for text in texts:
-            if text in self._retired:
+            if text in self._retired and not accepts_retired:
                 raise InvalidInputError(
                     f"the task {decode_name(text)!r} is retired; reopen it with reopen_task"
                 )

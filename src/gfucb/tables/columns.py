@@ -15,15 +15,13 @@ from gfucb.core.validation.arrays import LARGEST_INPUT
 from gfucb.tables.column_kinds import Boolean, Category, ColumnKind, Number
 from gfucb.tables.date_kind import Date
 from gfucb.tables.frames import RawTable, TableLike, read_table
-from gfucb.tables.raw_columns import RawColumn
+from gfucb.tables.inference import inferred_kind
 from gfucb.tables.vector_kinds import Embedding, Hashed, Vector
 
 KINDS: Mapping[str, type[Any]] = {
     kind.kind: kind for kind in (Number, Boolean, Category, Date, Hashed, Embedding, Vector)
 }
 MISSING = " missing"
-# Text with more different values than this, and more than half as many as rows, is no category.
-MOST_TEXTS = 20
 
 
 @runtime_checkable
@@ -71,13 +69,22 @@ class Columns:
         for name in stated:
             raw.column(name)
         names = [name for name in raw.names if name not in ignore]
-        found = {name: raw.column(name) for name in names}
-        return cls(
-            {
-                name: (stated.get(name) or inferred_kind(column)).fitted(column)
-                for name, column in found.items()
-            }
-        )
+        if raw.num_rows == 0 and any(name not in stated for name in names):
+            raise InvalidInputError("the table has no rows that show the kinds of its columns")
+        found: dict[str, ColumnKind] = {}
+        refusals = []
+        for name in names:
+            try:
+                column = raw.column(name)
+                found[name] = (stated.get(name) or inferred_kind(column)).fitted(column)
+            except InvalidInputError as error:
+                refusals.append(error)
+        if len(refusals) > 1:  # all at once: tables that need work need it in several columns
+            lines = "".join(f"\n- {refusal}" for refusal in refusals)
+            raise InvalidInputError(f"{len(refusals)} columns cannot be used:{lines}")
+        if refusals:
+            raise refusals[0]
+        return cls(found)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -96,6 +103,11 @@ class Columns:
         return torch.from_numpy(np.concatenate(parts, axis=1))
 
     def _encode_column(self, raw: RawTable, name: str) -> Any:
+        if name not in raw.names:
+            raise InvalidInputError(
+                f"{raw.without(name)}; add it, with None where it is not known, or make a schema "
+                f"without it: ignore=[{name!r}]"
+            )
         kind, column = self.kinds[name], raw.column(name)
         encoded = kind.encode(column)
         if encoded.size and not np.abs(encoded).max() <= LARGEST_INPUT:
@@ -120,34 +132,3 @@ def validate_kinds(kinds: Any) -> dict[str, ColumnKind]:
                 f"got {name!r}: {kind!r:.80}"
             )
     return dict(kinds)
-
-
-def inferred_kind(column: RawColumn) -> ColumnKind:
-    """The kind of column that fits the values; text is parsed as `pandas.read_csv` would."""
-    parsed = column.parsed()
-    if parsed.kind == "empty":
-        raise InvalidInputError(
-            f"the column {column.name!r} has no values; leave it out: ignore=[{column.name!r}]"
-        )
-    if parsed.kind == "text":
-        _require_category(parsed)
-        return Category()
-    found: dict[str, ColumnKind] = {
-        "number": Number(),
-        "boolean": Boolean(),
-        "date": Date(),
-        "vector": Vector(),
-    }
-    return found[parsed.kind]
-
-
-def _require_category(column: RawColumn) -> None:
-    """Refuse text that is an id or free text: nearly every row has a text of its own."""
-    different = len(set(column.present.tolist()))
-    if different > MOST_TEXTS and different > len(column) / 2:
-        name = column.name
-        raise InvalidInputError(
-            f"the column {name!r} has {different} different texts in {len(column)} rows, as ids "
-            f"or free text have; leave it out by ignore=[{name!r}], or state its kind, such as "
-            f"columns={{{name!r}: Hashed(16)}}"
-        )

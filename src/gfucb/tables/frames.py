@@ -17,12 +17,16 @@ from gfucb.tables.raw_columns import RawColumn, column_of_array, column_of_value
 TableLike: TypeAlias = Any
 """A data frame (pandas, polars, pyarrow and others that narwhals knows), a dict of columns, a dict
 of single values (one row), a list of dicts (rows), an array [row, column], or the path of a CSV
-file whose first line has the names; its empty cells are missing values."""
+file whose first line has the names; its empty cells are missing values, and in columns of numbers,
+dates or booleans also NA, NaN, null and the like."""
 
 EXPECTED = (
     "a data frame, a dict of columns, a list of dicts (one for each row), an array [row, column] "
     "or the path of a CSV file"
 )
+# Words for missing values in CSV files, as other programs write them.
+GAPS = {"NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>"}
+OTHER_SEPARATORS = ";\t|"
 # Columns that a message lists.
 SHOWN_NAMES = 12
 
@@ -44,14 +48,17 @@ class RawTable:
         """Of all columns."""
         return list(self.readers)
 
+    def without(self, name: str) -> str:
+        """The message that a column is not there."""
+        shown = ", ".join(repr(known) for known in self.names[:SHOWN_NAMES])
+        more = ", ..." if len(self.names) > SHOWN_NAMES else ""
+        text = "" if isinstance(name, str) else " (names of columns are text)"
+        return f"the table has no column {name!r}{text}; it has {shown or 'no columns'}{more}"
+
     def column(self, name: str) -> RawColumn:
         """Read a column, or say which columns there are."""
         if name not in self.readers:
-            shown = ", ".join(repr(known) for known in self.names[:SHOWN_NAMES])
-            more = ", ..." if len(self.names) > SHOWN_NAMES else ""
-            raise InvalidInputError(
-                f"the table has no column {name!r}; it has {shown or 'no columns'}{more}"
-            )
+            raise InvalidInputError(self.without(name))
         found = self.readers[name]()
         if len(found) != self.num_rows:
             raise InvalidInputError(
@@ -80,21 +87,43 @@ def read_table(table: TableLike, name: str = "table") -> RawTable:
     return _from_frame(table, name)
 
 
-def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """The rows of a CSV file, as text."""
+def read_csv(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The rows of a CSV file: text, and None for missing values."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
             _text_names(reader.fieldnames or (), f"the file {path}")
-            rows = list(reader)
+            rows: list[dict[str, Any]] = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataFileError(f"{path} cannot be read as CSV: {error}") from error
     if not rows:
         raise DataFileError(f"{path} has no rows")
+    names = list(rows[0])
+    if len(names) == 1 and (found := [mark for mark in OTHER_SEPARATORS if mark in str(names[0])]):
+        raise DataFileError(
+            f"{path} has one column, {names[0]!r:.60}: it seems to be separated by {found[0]!r}; "
+            f"pass pandas.read_csv({os.fspath(path)!r}, sep={found[0]!r})"
+        )
     longer = [number for number, row in enumerate(rows, start=2) if None in row]
     if longer:
         raise DataFileError(f"line {longer[0]} of {path} has more values than there are columns")
+    for name in names:
+        _read_gaps(rows, name)
     return rows
+
+
+def _read_gaps(rows: list[dict[str, Any]], name: str) -> None:
+    """Let words such as NA be missing values, in columns whose other values are no text.
+
+    In columns of text they may be names: of countries, or of no promotion.
+    """
+    texts = [row[name] for row in rows]
+    if not GAPS.intersection(texts):
+        return
+    others = [None if text in GAPS else text for text in texts]
+    if column_of_values(name, others).parsed().kind != "text":
+        for row, value in zip(rows, others, strict=True):
+            row[name] = value
 
 
 def _from_columns(table: Mapping[Any, Any], name: str) -> RawTable:
@@ -149,12 +178,15 @@ def _from_frame(table: Any, name: str) -> RawTable:
     try:
         frame = narwhals.from_native(_native(table), eager_only=True)
     except (TypeError, ValueError) as error:  # narwhals refuses repeated names by a ValueError
-        shown = str(error).replace("\n", " ")
-        lazy = "; call .collect() first" if hasattr(table, "collect") else ""
-        if not lazy:
+        if hasattr(table, "collect"):
+            cure = "; call .collect() first"
+        elif hasattr(table, "to_frame"):
+            cure = "; a single row of a data frame is frame.iloc[[0]] or frame[0]"
+        else:
             _text_names(getattr(table, "columns", ()), name)
+            cure = " ({})".format(str(error).replace("\n", " "))
         raise InvalidInputError(
-            f"{name} must be {EXPECTED}, got {type(table).__name__}{lazy} ({shown})"
+            f"{name} must be {EXPECTED}, got {type(table).__name__}{cure}"
         ) from error
     texts = _text_names(frame.columns, name)
     readers = {text: _frame_reader(text, frame, position) for position, text in enumerate(texts)}

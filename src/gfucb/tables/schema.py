@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from gfucb.tables.transformed import Transformed
 
 # More products of context and features of actions than this are left out.
 MOST_PRODUCTS = 100
+# Names at least this alike, by `difflib`, may be misspellings of each other.
+SIMILAR = 0.85
 # Which of action, item and group can be stated together.
 CHOICES = {(True, False, False), (False, True, False), (False, False, True), (False, True, True)}
 
@@ -113,6 +116,7 @@ class Schema:
         raw = read_table(table)
         roles = _distinct_roles(task, action, item, reward) | ({group} if group else set())
         kinds, ignored = _checked(raw, columns, ignore, roles)
+        _require_no_misspelling(raw, roles, ignored | set(kinds))
         if kinds and transformer is not None:
             raise InvalidInputError("pass columns or a transformer, which encodes all columns")
         context: Encoder = (
@@ -251,6 +255,23 @@ def _checked(
         if name not in raw.names:
             raw.column(name)  # says which columns there are
     return kinds, set(ignore)
+
+
+def _require_no_misspelling(raw: RawTable, roles: set[str], known: set[str]) -> None:
+    """Refuse names of roles that the table does not have if it has similar ones.
+
+    A table may lack its rewards and actions. One whose reward is "Sales" and not "sales" would be
+    taken for such a table, with its rewards as a column of the context.
+    """
+    others = {name.casefold().strip(): name for name in raw.names if name not in roles | known}
+    for role in sorted(name for name in roles if isinstance(name, str) and name not in raw.names):
+        close = get_close_matches(role.casefold().strip(), others, n=1, cutoff=SIMILAR)
+        if close:
+            name = others[close[0]]
+            raise InvalidInputError(
+                f"the table has no column {role!r}, but {name!r}; correct the name, leave that "
+                f"column out by ignore=[{name!r}], or state its kind in columns"
+            )
 
 
 def _task_labels(raw: RawTable, task: str | None, tasks: Iterable[Any] | None) -> Labels | None:

@@ -67,7 +67,7 @@ def validate_action_sets(
         )
     rows, actions = given.shape[:2]
     row_tasks = validate_tasks(tasks, rows, num_tasks)
-    mask = _validate_mask(available, row_tasks, actions)
+    mask = _validate_mask(available, rows, actions)
     # Candidates that are not available are padding: they may hold any value.
     if is_repeated(given):
         catalogue = _without_padding(given[:1], mask.any(0, keepdim=True))
@@ -77,9 +77,9 @@ def validate_action_sets(
     return ActionSets(given, row_tasks.to(device), mask.to(device))
 
 
-def _validate_mask(available: Any, tasks: Tensor, num_actions: int) -> Tensor:
+def _validate_mask(available: Any, num_rows: int, num_actions: int) -> Tensor:
     """The mask [row, action] of available actions, with at least one in each row."""
-    shape = (len(tasks), num_actions)
+    shape = (num_rows, num_actions)
     if available is None:
         return torch.ones(shape, dtype=torch.bool)
     mask = to_tensor(available, "available").cpu()
@@ -91,8 +91,7 @@ def _validate_mask(available: Any, tasks: Tensor, num_actions: int) -> Tensor:
     empty = (~mask).all(1).nonzero().flatten().tolist()
     if empty:
         raise InvalidInputError(
-            f"every row needs an available action; none is available in row {empty[0]} "
-            f"(task {int(tasks[empty[0]])})"
+            f"every row needs an available action; none is available in row {empty[0]}"
         )
     return mask
 
