@@ -73,6 +73,48 @@ def test_the_contrastive_loss_is_that_of_its_definition():
     assert float(loss) == pytest.approx(float(sum(expected)) / 8, abs=1e-5)
 
 
+def test_views_of_the_nearest_inputs_are_further_positives():
+    first, second = numbers(6, 3, name="a"), numbers(6, 3, name="b")
+    z = nn.functional.normalize(torch.cat([first, second]), dim=1)
+    means = nn.functional.normalize(z[:6] + z[6:], dim=1)
+    method = Contrastive(batch_size=4, neighbour_share=0.4, neighbour_weight=0.7)
+    expected = []
+    for i in range(12):
+        s = z @ z[i] / method.temperature
+        total = torch.cat([s[:i], s[i + 1 :]]).logsumexp(0)
+        order = (means @ means[i % 6]).argsort(descending=True).tolist()
+        near = [j for j in order if j != i % 6][:2]
+        neighbours = torch.stack([s[j + k] for j in near for k in (0, 6)]).mean()
+        expected.append(total - 0.3 * s[(i + 6) % 12] - 0.7 * neighbours)
+    both = method.loss(torch.stack([first, second]), torch.stack([second, first]))
+    assert both.tolist() == pytest.approx([float(sum(expected)) / 12] * 2, abs=1e-5)
+    smallest = replace(method, batch_size=6)  # the network is new: no neighbours
+    plain = replace(method, neighbour_weight=0.0)
+    assert torch.equal(smallest.loss(first, second), plain.loss(first, second))
+    assert float(plain.loss(first, second)) != pytest.approx(float(both[0]), abs=1e-2)
+
+
+def test_neighbours_bring_the_outputs_of_a_class_together():
+    classes = torch.arange(64) % 4
+    spread = torch.randn(64, 12, generator=generator(1))
+    pool = nn.functional.one_hot(classes, 4).float().repeat(1, 3) + 0.3 * spread
+    method = Contrastive(
+        views=lambda inputs, draws: inputs + 0.05 * torch.randn(inputs.shape, generator=draws),
+        batch_size=16,
+        largest_batch=32,
+        learning_rate=1e-2,
+        neighbour_share=0.2,
+    )
+    same = classes[:, None] == classes
+    closeness = []
+    for weight in (0.0, 0.9):
+        chosen = replace(method, neighbour_weight=weight)
+        trained = train_network(chosen, network(12), pool, generator(), 60)
+        z = nn.functional.normalize(trained.module[:-1](pool), dim=1).detach()
+        closeness.append((z @ z.T)[same].mean())
+    assert closeness[1] > closeness[0] + 0.1
+
+
 def test_the_terms_of_vicreg():
     first, second = numbers(50, 3, name="a"), numbers(50, 3, name="b")
     none = VICReg(invariance=0.0, variance=0.0, covariance=0.0)
@@ -176,6 +218,8 @@ def test_steps_that_diverge_are_dropped():
         {"views": 3},
         {"views": ImageViews},
         {"few_samples": 0},
+        {"neighbour_share": 1.5},
+        {"neighbour_weight": -0.1},
         {"few_samples": float("nan")},
         {"adaptive": 1},
         {"temperature": 0.0},

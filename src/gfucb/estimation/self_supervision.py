@@ -80,19 +80,49 @@ class Contrastive(TwoViews):
     """
 
     temperature: float = 0.2
+    neighbour_share: float = 1 / 16
+    """The share of the inputs of a step that are the neighbours of an input: those with the most
+    similar outputs. Batches of the smallest size have none: the network is new then."""
+    neighbour_weight: float = 0.0
+    """How much of the positives of a view are the views of these neighbours, which are mostly of
+    the same class (Koohpayegani et al. 2021); the rest is the other view of the input itself. 0 is
+    plain NT-Xent, which also drives inputs of one class apart."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         validate_number(self.temperature, "temperature", above=0.0)
+        validate_number(self.neighbour_share, "neighbour_share", at_least=0.0, at_most=1.0)
+        validate_number(self.neighbour_weight, "neighbour_weight", at_least=0.0, at_most=1.0)
 
     def loss(self, first: Tensor, second: Tensor) -> Tensor:
         """[..., n, output] of both views -> [...]."""
+        num_inputs = first.shape[-2]
         z = normalize(torch.cat([first, second], dim=-2), dim=-1)
         similarities = z @ z.mT / self.temperature
         own = torch.eye(z.shape[-2], dtype=torch.bool, device=z.device)
-        positives = similarities.diagonal(first.shape[-2], -2, -1).repeat_interleave(2, dim=-1)
+        positives = similarities.diagonal(num_inputs, -2, -1).repeat_interleave(2, dim=-1)
         totals = similarities.masked_fill(own, -torch.inf).logsumexp(-1)
+        count = min(int(self.neighbour_share * num_inputs), num_inputs - 1)
+        if count and self.neighbour_weight and num_inputs > self.batch_size:
+            near = _nearest(z.detach(), count)
+            neighbours = (near * similarities).sum(-1) / near.sum(-1)
+            positives = torch.lerp(positives, neighbours, self.neighbour_weight)
         return totals.mean(-1) - positives.mean(-1)
+
+
+def _nearest(z: Tensor, count: int) -> Tensor:
+    """Ones where the second of two views is of a neighbour of the input of the first.
+
+    z [..., 2 n, output] are the directions of the first views of n inputs, then of the second. An
+    input has `count` neighbours, those with the closest mean direction of both views.
+    """
+    first, second = z.chunk(2, dim=-2)
+    means = normalize(first + second, dim=-1)
+    itself = torch.eye(means.shape[-2], dtype=torch.bool, device=z.device)
+    closeness = (means @ means.mT).masked_fill(itself, -torch.inf)
+    near = (closeness >= closeness.topk(count, dim=-1).values[..., -1:]).to(z.dtype)
+    both = torch.cat([near, near], dim=-1)
+    return torch.cat([both, both], dim=-2)
 
 
 @dataclass(frozen=True)
