@@ -151,7 +151,7 @@ def test_inputs_split_into_observation_and_action_only_if_all_do():
     factored = with_actions(torch.rand(3, 2, generator=torch.Generator()), 4).numpy()
     layout = InputLayout.of(factored)
     assert layout.is_factored and layout.keys(factored).shape == (3, 1, 2)
-    np.testing.assert_array_equal(layout.candidates(layout.keys(factored)[:, 0]), factored)
+    np.testing.assert_array_equal(layout.candidates(layout.keys(factored)[:, 0], 4), factored)
     changed = factored.copy()
     changed[1, :, 2] += 1
     assert not layout.accepts(changed) and not InputLayout.of(changed).is_factored

@@ -9,7 +9,8 @@ from gfucb import EpisodicGFUCB, InvalidInputError
 from gfucb.environments.mountain_car import mountain_cars
 from gfucb.episodic.cell_counts import CellCounts
 from gfucb.episodic.observation_table import ObservationTable
-from gfucb.episodic.regions import fit_regions, stages_are_alike
+from gfucb.episodic.regions import fit_regions
+from gfucb.episodic.shared_stages import stages_are_alike
 
 HORIZON = 6
 
@@ -113,6 +114,6 @@ def test_an_agent_with_regions_continues_from_its_state(driven):
 
 def test_a_state_with_an_unknown_decoder_is_refused(driven):
     state = {name: tensor.clone() for name, tensor in driven[0].state().items()}
-    state["fits"][1] = 3
+    state["fits"][1] = 4
     with pytest.raises(InvalidInputError, match="names no decoder"):
         EpisodicGFUCB(2, 8).load_state(state)

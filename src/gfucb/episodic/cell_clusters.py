@@ -83,6 +83,8 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
     transform = basis
     for _ in range(NUM_ITERATIONS):
         differences = _neighbour_differences([rows @ transform for rows in centered])
+        if not differences.any():  # observations that differ by less than rounding
+            return None
         transform = transform @ whitening(differences, len(differences)) * 2**0.5
     spread = np.concatenate([rows @ transform for rows in centered])
     ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))

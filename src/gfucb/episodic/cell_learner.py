@@ -241,17 +241,14 @@ class CellLearner:
             )
 
     def _accept(self, inputs: NDArray[np.generic]) -> CellModel:
-        """The model for inputs [row, action, column] like these.
-
-        Inputs that do not split into observation and action describe pairs.
-        """
+        """The model for inputs [row, action, column] like these."""
         if self._model is None:
             dtype = np.dtype(np.float32 if inputs.dtype == np.float32 else np.float64)
             layout = InputLayout.of(inputs)
             number = inputs.shape[1]
             self._model = CellModel(layout, self.horizon, number, dtype, self.seed)
         elif not self._model.layout.accepts(inputs):
-            self._model = self._model.with_pairs()
+            self._model = self._model.with_layout_for(inputs)
             self._known, self._fitted_transitions = [0] * self.horizon, 0
         return self._model
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from gfucb.episodic.cell_decoder import (
 from gfucb.episodic.distinct_rows import GrowingColumn, Integers
 from gfucb.episodic.input_layout import InputLayout
 from gfucb.episodic.observation_table import DistinctVectors, ObservationTable
-from gfucb.episodic.regions import RegionCells, fit_regions, stages_are_alike
+from gfucb.episodic.regions import RegionCells, fit_regions
+from gfucb.episodic.shared_stages import SharedCells, stages_are_alike, states_are_alike
 
 Inputs = NDArray[np.generic]
 
@@ -35,7 +37,7 @@ class StageCells:
         num_actions: A.
         is_factored: whether inputs are (observation, action).
         counts: of the transitions; by default those of this stage alone.
-        num_shared: the number of cells that all stages share; each of them is a state.
+        num_shared: the number of cells so far, where all stages share them; each is a state.
     """
 
     def __init__(
@@ -44,13 +46,13 @@ class StageCells:
         num_actions: int,
         is_factored: bool,
         counts: CellCounts | None = None,
-        num_shared: int = 0,
+        num_shared: Callable[[], int] | None = None,
     ) -> None:
         self.table, self.num_actions, self.is_factored = table, num_actions, is_factored
         self.counts = CellCounts() if counts is None else counts
         self._cells, self._states = GrowingColumn(np.int64), GrowingColumn(np.int64)
         self._distinct = DistinctVectors(table.observations.rows.shape[1], np.dtype(np.int64))
-        self._distinct.add(np.arange(num_shared)[:, None])
+        self._num_shared = num_shared
         self.num_counted = 0
 
     @property
@@ -67,17 +69,22 @@ class StageCells:
         """Append the cells of new keys; find the states of new observations."""
         self._cells.extend(cells)
         rows = self.table.observations.rows[len(self.states) :]
-        self._states.extend(self._distinct.add(self.cells[rows.astype(np.int64)]))
+        found = self.cells[rows.astype(np.int64)]
+        is_shared = self._num_shared is not None
+        self._states.extend(found[:, 0] if is_shared else self._distinct.add(found))
 
     def state_pairs(self, num_states: int | None = None) -> Integers:
         """The pairs of the first states, [state, action]."""
-        cells = np.asarray(self._distinct.rows[:num_states], dtype=np.int64)
+        number = self.num_states if num_states is None else num_states
+        is_shared = self._num_shared is not None
+        rows = np.arange(number)[:, None] if is_shared else self._distinct.rows[:number]
+        cells = np.asarray(rows, dtype=np.int64)
         return cells * self.num_actions + np.arange(self.num_actions) if self.is_factored else cells
 
     @property
     def num_states(self) -> int:
         """The number of distinct states."""
-        return len(self._distinct)
+        return len(self._distinct) if self._num_shared is None else self._num_shared()
 
     def num_pairs(self, num_cells: int) -> int:
         """The number of pairs of so many cells."""
@@ -130,7 +137,7 @@ class CellModel:
         seed: int,
     ) -> None:
         self.layout, self.num_actions, self.dtype, self.seed = layout, num_actions, dtype, seed
-        length = int(layout.shared.sum()) if layout.is_factored else len(layout.shared)
+        length = layout.key_length(num_actions)
         per_observation = 1 if layout.is_factored else num_actions
         self.tables = [ObservationTable(length, per_observation, dtype) for _ in range(horizon)]
         self.num_fits = 0
@@ -156,7 +163,7 @@ class CellModel:
         """Store and count transitions, `known` [stage] cells preferred for new observations."""
         table, rows = self.tables[stage], len(given.tasks)
         inputs = given.inputs.reshape(rows, -1)
-        key_rows = self.layout.keys_of_inputs(inputs).astype(self.dtype)
+        key_rows = self.layout.keys_of_inputs(inputs, self.num_actions).astype(self.dtype)
         keys = table.keys.add(key_rows)
         if self.layout.is_factored:
             table.observations.add(keys[:, None])
@@ -197,12 +204,17 @@ class CellModel:
         self.fit_sizes = [len(table.keys) for table in self.tables]
         self.fit_is_recurrent, self.fit_shares_stages = is_recurrent(self.tables), False
         decoder = self.fitted()
-        if isinstance(decoder, ClusterCells) and decoder.is_continuous and self.layout.is_factored:
-            self.fit_shares_stages = stages_are_alike(self.tables, self.num_actions, self.seed)
+        if self.layout.is_factored and len(self.tables) > 1:
+            if isinstance(decoder, ClusterCells) and decoder.is_continuous:
+                self.fit_shares_stages = stages_are_alike(self.tables, self.num_actions, self.seed)
+            elif isinstance(decoder, DistinctCells) and self.fit_is_recurrent:
+                self.fit_shares_stages = states_are_alike(self.tables, self.num_actions)
         self.use_decoder(self.fitted() if self.fit_shares_stages else decoder)
 
     def fitted(self) -> CellDecoder:
         """The decoder of the last fit."""
+        if self.fit_shares_stages and self.fit_is_recurrent:
+            return SharedCells(self.tables, self.fit_sizes)
         if self.fit_shares_stages:
             return fit_regions(self.tables, self.fit_sizes, self.seed)
         return fit_decoder(self.tables, self.fit_sizes, self.fit_is_recurrent, self.seed)
@@ -210,7 +222,8 @@ class CellModel:
     @property
     def num_shared(self) -> int:
         """The number of cells that all stages share; 0 if each has its own."""
-        return self.decoder.num_cells(0) if isinstance(self.decoder, RegionCells) else 0
+        is_shared = isinstance(self.decoder, RegionCells | SharedCells)
+        return self.decoder.num_cells(0) if is_shared else 0
 
     def counts_until(self, ends: Sequence[int]) -> list[CellCounts]:
         """The counts of each stage from the first `ends` [stage] transitions, [stage].
@@ -238,7 +251,9 @@ class CellModel:
         `saved` [stage][key] are the cells that vectors got after the fit, in a saved state.
         """
         self.decoder = decoder
-        number, shared = self.num_shared, CellCounts() if self.num_shared else None
+        is_shared = bool(self.num_shared)
+        shared = CellCounts() if is_shared else None
+        number = partial(decoder.num_cells, 0) if is_shared else None
         arguments = self.num_actions, self.layout.is_factored
         *before, last = self.tables
         self.stages = [StageCells(table, *arguments, shared, number) for table in before]
@@ -262,19 +277,25 @@ class CellModel:
         if len(rows) or len(own.states) < len(self.tables[stage].observations):
             own.extend(self.decoder.add(stage, rows, known))
 
-    def with_pairs(self) -> CellModel:
-        """The same transitions, with inputs stored as those of pairs of state and action."""
-        layout = InputLayout(self.layout.shared, None)
+    def with_layout_for(self, inputs: Inputs) -> CellModel:
+        """The same transitions in a layout that also accepts inputs [row, action, column].
+
+        Inputs that are not all products describe pairs of state and action.
+        """
+        stored = [self.layout.candidates(own.keys.rows, self.num_actions) for own in self.tables]
+        every = np.concatenate([*stored, inputs.astype(self.dtype)])
+        layout = InputLayout.of(every)
         model = CellModel(layout, len(self.tables), self.num_actions, self.dtype, self.seed)
-        for table, new in zip(self.tables, model.tables, strict=True):
-            candidates = self.layout.candidates(table.keys.rows)
-            size = candidates.shape[0] * candidates.shape[1]
-            flat = new.keys.add(candidates.reshape(size, candidates.shape[2]))
-            by_action = flat.reshape(candidates.shape[:2])
+        for table, new, candidates in zip(self.tables, model.tables, stored, strict=True):
+            keys = layout.keys(candidates)
+            size, per_observation, length = keys.shape
+            flat = new.keys.add(keys.reshape(size * per_observation, length))
+            by_action = flat.reshape(size, per_observation)
             new.observations.add(by_action[table.observations.rows[:, 0].astype(np.int64)])
+            of_action = 0 if layout.is_factored else table.actions
             new.add_transitions(
                 table.tasks,
-                by_action[table.key_indices, table.actions],
+                by_action[table.key_indices, of_action],
                 table.actions,
                 table.rewards,
                 table.next_observations,

@@ -32,7 +32,7 @@ def model_state(model: CellModel) -> dict[str, Tensor]:
     tensors = {
         SHARED: torch.from_numpy(layout.shared.copy()),
         ACTIONS: torch.from_numpy(tables[0].copy()),
-        FITS: torch.tensor([model.num_fits, _fit_kind(model), layout.is_factored]),
+        FITS: torch.tensor([model.num_fits, _fit_kind(model), _layout_kind(layout)]),
         FIT_SIZES: torch.tensor(model.fit_sizes),
     }
     for stage, (table, own) in enumerate(zip(model.tables, model.stages, strict=True)):
@@ -54,13 +54,10 @@ def restored_model(
     )
     fits = validate_state_tensor(state, FITS, [3], dtype=torch.int64, low=0)
     sizes = validate_state_tensor(state, FIT_SIZES, [horizon], dtype=torch.int64, low=0)
-    is_factored, num_actions = bool(fits[2]), len(table)
-    if not num_actions or (is_factored and table.shape[1] != int((~shared).sum())):
-        raise InvalidInputError(f"{ACTIONS!r} and {SHARED!r} of the state do not fit together")
-    may_share = horizon > 1 and is_factored and bool(sizes.sum())
-    if fits[1] > 2 or (fits[1] == 2 and not may_share):
+    layout, num_actions = _restored_layout(int(fits[2]), shared, table), len(table)
+    may_share = horizon > 1 and layout.is_factored and bool(sizes.sum())
+    if fits[1] > 3 or (fits[1] > 1 and not may_share):
         raise InvalidInputError(f"{FITS!r} of the state names no decoder of its observations")
-    layout = InputLayout(shared.numpy().copy(), table.numpy().copy() if is_factored else None)
     stages = [below(f"{stage}/", state) for stage in range(horizon)]
     keys = stages[0].get("keys", torch.zeros(0))
     if not isinstance(keys, Tensor) or keys.dtype not in (torch.float32, torch.float64):
@@ -73,14 +70,18 @@ def restored_model(
         _restore_table(model.tables[stage], own, num_tasks, num_actions, num_next, keys.dtype)
         cells.append(_cells(own, len(model.tables[stage].keys)))
     model.num_fits = int(fits[0])
-    model.fit_is_recurrent, model.fit_shares_stages = int(fits[1]) == 1, int(fits[1]) == 2
+    model.fit_is_recurrent, model.fit_shares_stages = bool(fits[1] % 2), int(fits[1]) > 1
     model.fit_sizes = [int(size) for size in sizes]
     if any(n > len(table.keys) for n, table in zip(model.fit_sizes, model.tables, strict=True)):
         raise InvalidInputError(f"{FIT_SIZES!r} of the state are larger than its tables")
     decoder = model.fitted() if model.num_fits else DistinctCells(model.tables)
     model.use_decoder(decoder, cells)
     for stage, saved in enumerate(cells):
-        if not np.array_equal(model.stages[stage].cells, saved):
+        follows = np.array_equal(model.stages[stage].cells, saved)
+        if follows and model.num_shared:
+            rows, number = model.tables[stage].keys.rows, model.num_shared
+            follows = np.array_equal(model.decoder.find(stage, rows, number), saved)
+        if not follows:
             raise InvalidInputError(
                 f"'{stage}/cells' of the state do not follow from its observations. The state was "
                 "changed"
@@ -89,8 +90,23 @@ def restored_model(
 
 
 def _fit_kind(model: CellModel) -> int:
-    """1 if observations recurred at the last fit, 2 if stages share their cells, else 0."""
-    return 2 if model.fit_shares_stages else int(model.fit_is_recurrent)
+    """1 if observations recurred at the last fit, and 2 more if stages share their cells."""
+    return 2 * model.fit_shares_stages + model.fit_is_recurrent
+
+
+def _layout_kind(layout: InputLayout) -> int:
+    """0 for inputs of pairs, 1 for observation and action, 2 for their products."""
+    return 2 if layout.is_product else int(layout.is_factored)
+
+
+def _restored_layout(kind: int, shared: Tensor, table: Tensor) -> InputLayout:
+    number = len(table)
+    columns = {0: table.shape[1], 1: int((~shared).sum()), 2: 0}
+    is_whole = kind != 2 or (number > 1 and len(shared) % number == 0)
+    if not number or not is_whole or columns.get(kind) != table.shape[1]:
+        raise InvalidInputError(f"{ACTIONS!r} and {SHARED!r} of the state do not fit together")
+    actions = table.numpy().copy() if kind == 1 else None
+    return InputLayout(shared.numpy().copy(), actions, is_product=kind == 2)
 
 
 def _restore_table(

@@ -33,7 +33,7 @@ class DistinctRows:
         """Append the new ones of rows [n, ...] of tasks [n]; return the index of each, [n]."""
         indices = []
         for task, row in zip(tasks, rows, strict=True):
-            index = self._index.setdefault((task, row.tobytes()), len(self._tasks))
+            index = self._index.setdefault((task, (row + 0).tobytes()), len(self._tasks))
             if index == len(self._tasks):
                 self._tasks.append(task)
                 self._rows.append(row.copy())
@@ -43,7 +43,7 @@ class DistinctRows:
 
     def find(self, tasks: list[int], rows: NDArray[np.generic]) -> Integers:
         """The indices of rows [n, ...] of tasks [n]; -1 for rows that are not stored: [n]."""
-        keys = ((task, row.tobytes()) for task, row in zip(tasks, rows, strict=True))
+        keys = ((task, (row + 0).tobytes()) for task, row in zip(tasks, rows, strict=True))
         return np.array([self._index.get(key, -1) for key in keys], dtype=np.int64)
 
     @property

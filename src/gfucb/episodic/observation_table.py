@@ -30,7 +30,7 @@ class DistinctVectors:
         indices = np.empty(len(rows), dtype=np.int64)
         for position, row in enumerate(rows):
             size = len(self)
-            index = self._index.setdefault(_digest(row), size)
+            index = self._index.setdefault(digest_of(row), size)
             if index == size:
                 if size == len(self._rows):
                     self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
@@ -40,11 +40,13 @@ class DistinctVectors:
 
     def find(self, rows: NDArray[np.generic]) -> Integers:
         """The index of each of rows [n, column]; -1 for those that are not stored: [n]."""
-        return np.array([self._index.get(_digest(row), -1) for row in rows], dtype=np.int64)
+        return np.array([self._index.get(digest_of(row), -1) for row in rows], dtype=np.int64)
 
 
-def _digest(row: NDArray[np.generic]) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16).digest()
+def digest_of(row: NDArray[np.generic]) -> bytes:
+    """Equal for equal vectors, and only for those."""
+    # -0.0 + 0 is 0.0: the two zeros are equal, and so are vectors that differ in their signs.
+    return hashlib.blake2b(np.ascontiguousarray(row + 0).tobytes(), digest_size=16).digest()
 
 
 class ObservationTable:

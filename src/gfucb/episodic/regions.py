@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from scipy.special import gammaln
 
 from gfucb.core.random import random_stream
 from gfucb.episodic.distinct_rows import Floats, Integers
@@ -24,13 +23,6 @@ LARGEST_NUMBER_OF_REGIONS = 200
 # Observations from which regions are computed; all are decoded afterwards.
 LARGEST_SAMPLE = 3000
 LLOYD_STEPS = 3
-# Stages are compared on so many regions: with more of them few samples of a region are left for
-# each stage, with fewer the stage tells where in its region an observation is.
-COMPARED_REGIONS = 16
-# Of the Dirichlet prior on the outcomes of a pair.
-CONCENTRATION = 0.1
-# Rewards are compared as so many levels.
-REWARD_LEVELS = 8
 
 
 class RegionCells:
@@ -98,55 +90,3 @@ def _spread_out(points: Floats, number: int) -> Floats:
         chosen.append(int(distances.argmax()))
         distances = np.minimum(distances, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
     return np.asarray(points[chosen])
-
-
-def stages_are_alike(tables: Sequence[ObservationTable], num_actions: int, seed: int) -> bool:
-    """Whether transitions and rewards of a task depend on region and action and not on the stage.
-
-    The evidence of counts that all stages share is compared with that of counts for each stage.
-    """
-    if len(tables) < 2:
-        return False
-    sizes = [len(table.keys) for table in tables]
-    decoder = fit_regions(tables, sizes, seed, at_most=COMPARED_REGIONS)
-    cells = [decoder.find(0, table.keys.rows, 0) for table in tables]
-    of_observation = [
-        own[table.observations.rows[:, 0].astype(np.int64)]
-        for own, table in zip(cells, tables, strict=True)
-    ]
-    num_regions = decoder.num_cells(0)
-    pairs = np.concatenate(
-        [
-            (table.tasks * num_regions + own[table.key_indices]) * num_actions + table.actions
-            for own, table in zip(cells, tables, strict=True)
-        ]
-    )
-    stages = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
-    rewards = np.concatenate([table.rewards for table in tables])
-    following = np.concatenate(
-        [
-            np.append(reached, num_regions)[table.next_observations]  # -1 is an end
-            for table, reached in zip(tables[:-1], of_observation[1:], strict=True)
-        ]
-    )
-    goes_on = stages < len(tables) - 1  # all episodes end after the last stage
-    quantiles = np.quantile(rewards, np.linspace(0, 1, REWARD_LEVELS)) if len(rewards) else rewards
-    paid = np.searchsorted(np.unique(quantiles), rewards)
-    staged = pairs * len(tables) + stages
-    gains = (
-        _log_evidence(pairs[goes_on], following) - _log_evidence(staged[goes_on], following),
-        _log_evidence(pairs, paid) - _log_evidence(staged, paid),
-    )
-    return min(gains) >= 0
-
-
-def _log_evidence(groups: Integers, outcomes: Integers) -> float:
-    """The log evidence of outcomes [n] whose distributions depend on the groups [n] alone."""
-    size = int(outcomes.max(initial=0)) + 1
-    by_outcome = np.unique(groups * size + outcomes, return_counts=True)[1]
-    by_group = np.unique(groups, return_counts=True)[1]
-    total = size * CONCENTRATION
-    return float(
-        (gammaln(CONCENTRATION + by_outcome) - gammaln(CONCENTRATION)).sum()
-        + (gammaln(total) - gammaln(total + by_group)).sum()
-    )

@@ -16,7 +16,7 @@ from gfucb.episodic.distinct_rows import Floats
 from gfucb.episodic.episodic_settings import Range
 
 # Names of saved tensors.
-SUMS, OBSERVED = "return_sums", "return_range"
+SUMS, OBSERVED, BEFORE = "return_sums", "return_range", "sums_before_stages"
 NOTHING = np.array([1.0, -1.0]) * LARGEST_COMPUTED
 
 
@@ -31,23 +31,31 @@ class ReturnRanges:
         sums: of the rewards of the running episode of each task, [task].
         observed: the smallest and the largest sum of an episode so far, [2]; (largest float,
             smallest float) before the first.
+        before: the smallest and the largest sum of the rewards before each stage, [stage, 2].
     """
 
     def __init__(self, num_tasks: int, given: Sequence[Range | None]) -> None:
         self.given = tuple(given)
         self.sums: Floats = np.zeros(num_tasks)
         self.observed: Floats = NOTHING.copy()
+        self.before: Floats = np.tile(NOTHING, (len(self.given), 1))
         self._used: Floats = NOTHING.copy()
+        self._used_before = self.before.copy()
         self._has_warned = False
 
     def use(self) -> None:
         """Take the sums so far into account, until the next call."""
-        self._used = self.observed
+        self._used, self._used_before = self.observed, self.before.copy()
 
     def state(self) -> dict[str, Tensor]:
         """What was observed, as named tensors."""
         observed = np.concatenate([self.observed, self._used])
-        return {SUMS: torch.from_numpy(self.sums.copy()), OBSERVED: torch.from_numpy(observed)}
+        before = np.stack([self.before, self._used_before])
+        return {
+            SUMS: torch.from_numpy(self.sums.copy()),
+            OBSERVED: torch.from_numpy(observed),
+            BEFORE: torch.from_numpy(before),
+        }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Continue from a saved state."""
@@ -58,18 +66,35 @@ class ReturnRanges:
         observed = validate_state_tensor(
             state, OBSERVED, [4], dtype=torch.float64, low=-most, high=most
         )
+        before = validate_state_tensor(
+            state, BEFORE, [2, len(self.given), 2], dtype=torch.float64, low=-most, high=most
+        )
         self.sums, both = sums.numpy().copy(), observed.numpy().copy()
         self.observed, self._used = both[:2], both[2:]
+        self.before, self._used_before = before.numpy().copy()
 
     def of(self, stage: int) -> Range:
         """The bounds of the values of a stage."""
+        low, high = self._of_sums(stage)
+        if stage == 0 or low <= 0 <= high:
+            return low, high
+        # Sums of whole episodes that exclude 0 do not bound what is left of an episode.
+        if low > 0:
+            return 0.0, high
+        least, most = self._used_before[stage].tolist()
+        if most >= 0 or most < least:
+            return low, 0.0
+        return low - most, min(0.0, high - least)
+
+    def _of_sums(self, stage: int) -> Range:
+        """The range that was given for a stage, widened by the sums of whole episodes."""
         whole, own = self.given[0], self.given[stage]
+        low, high = self._used.tolist()
         if whole is None or own is None:
-            low, high = self._used.tolist()
             return (low, high) if high > low else (0.0, 1.0)
-        below = max(0.0, whole[0] - float(self._used[0]))
-        above = max(0.0, float(self._used[1]) - whole[1])
-        return own[0] - below, own[1] + above
+        if low <= high < whole[0]:  # sums in another unit: the given range says nothing
+            return low, high + max(high - low, whole[1] - whole[0])
+        return own[0] - max(0.0, whole[0] - low), own[1] + max(0.0, high - whole[1])
 
     def add(self, stage: int, transitions: Transitions) -> None:
         """Add the rewards of a stage; warn once if a sum contradicts the given range."""
@@ -77,6 +102,10 @@ class ReturnRanges:
         if stage == 0:
             self.sums[tasks] = 0.0
         np.add.at(self.sums, tasks, transitions.rewards)
+        left = self.sums[tasks[~transitions.ended]]
+        if len(left) and stage + 1 < len(self.before):
+            least, most = self.before[stage + 1]
+            self.before[stage + 1] = min(least, left.min()), max(most, left.max())
         whole = self.sums[tasks[transitions.ended]]
         if not len(whole):
             return
@@ -98,5 +127,5 @@ class ReturnRanges:
                 f"[{given[0]:g}, {given[1]:g}]; give value_range=(lowest, highest sum). Until "
                 "then the agent uses the range of the sums it has observed",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=6,  # the caller of EpisodicGFUCB.observe
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -135,7 +136,10 @@ def _array(
     where: NDArray[np.bool_] | None = None,
     largest: float = LARGEST_INPUT,
 ) -> NDArray[np.generic]:
-    """`value` as an array of real numbers, in range where `where` is True."""
+    """`value` as an array of real numbers, in range where `where` is True.
+
+    Booleans become 0.0 and 1.0, as in `to_inputs`.
+    """
     is_plain = type(value) is Tensor and value.is_cpu and not value.requires_grad
     try:
         given: NDArray[np.generic] = value.numpy() if is_plain else _converted(value, name)
@@ -143,10 +147,14 @@ def _array(
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
+    if given.dtype.kind == "b":
+        given = given.astype(str(torch.get_default_dtype()).removeprefix("torch."))
     if given.dtype.kind not in "fiu":
         raise InvalidInputError(f"{name} must be real numbers, got {given.dtype}")
     checked = given if where is None or len(given) != len(where) else given[where]
-    if given.dtype.kind == "f" and not (np.abs(checked) <= largest).all():
+    # `largest` exceeds all numbers of half precision.
+    limit = largest if given.dtype.itemsize > 2 else np.float64(largest)
+    if given.dtype.kind == "f" and not (np.abs(checked) <= limit).all():
         if not np.isfinite(checked).all():
             raise InvalidInputError(f"{name} must be finite, got NaN or infinity")
         raise InvalidInputError(

@@ -1,0 +1,134 @@
+"""States of finite environments that stages share, and inputs that are products."""
+
+import numpy as np
+import pytest
+import torch
+from episodic_cases import states_equal
+
+from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
+from gfucb.environments import combination_lock, tabular_mdps
+from gfucb.episodic import evaluate_greedy
+from gfucb.episodic.cell_clusters import fit_clusters
+from gfucb.episodic.input_layout import InputLayout
+from gfucb.episodic.observation_table import DistinctVectors
+from gfucb.runs.episode_loop import play_episode
+
+HORIZON, STATES = 8, 5
+
+
+def chain(changes_with_stage=False, inputs=None):
+    """A walk to the right end of a chain, where the last reward is; left is the other action."""
+    transitions = np.zeros((HORIZON, STATES, 2, STATES))
+    for stage in range(HORIZON):
+        flip = stage % 2 if changes_with_stage else 0
+        for state in range(STATES):
+            transitions[stage, state, flip, max(state - 1, 0)] = 1.0
+            transitions[stage, state, 1 - flip, min(state + 1, STATES - 1)] = 1.0
+    rewards = np.zeros((HORIZON, STATES, 2))
+    rewards[:, -1] = 1 / HORIZON
+    return tabular_mdps([transitions] * 2, [rewards] * 2, inputs=inputs, value_range=(0.0, 1.0))
+
+
+def trained(environment, episodes=12):
+    agent = EpisodicGFUCB(2, HORIZON)
+    for index in range(1, episodes + 1):
+        play_episode(agent, environment.episode(index), HORIZON, 2)
+    return agent
+
+
+@pytest.mark.parametrize("inputs", [None, with_actions(torch.eye(STATES), 2)])
+def test_stages_share_states_unless_data_tell_them_apart(inputs):
+    for changes, is_shared in ((False, True), (True, False)):
+        agent = trained(chain(changes, inputs))
+        model = agent.learner.cells.model
+        assert model.layout.is_factored and model.layout.is_product == (inputs is None)
+        assert (model.num_shared == STATES) == is_shared
+
+
+def test_shared_states_are_learned_once():
+    environment = chain()
+    agent = trained(environment)
+    # Alone, each of the eight stages would have to try both actions in each of its states.
+    found = evaluate_greedy(agent, environment, episodes=1).returns
+    np.testing.assert_allclose(found, environment.optimal_values[0, 0, 0])
+
+
+def test_an_agent_with_shared_states_continues_from_its_state():
+    environment = chain()
+    agent = trained(environment, 5)
+    episode = environment.episode(50)
+    tasks, candidates = episode.offered()
+    agent.plan(candidates, tasks)
+    for stage in range(3):
+        decision = agent.decide(stage, candidates, tasks)
+        outcome = episode.play(decision.actions)
+        agent.observe(stage, decision, outcome.rewards, outcome.next_candidates, outcome.ended)
+        candidates = outcome.next_candidates
+    state = {name: tensor.clone() for name, tensor in agent.state().items()}
+    restored = EpisodicGFUCB(2, HORIZON)
+    restored.load_state(state)
+    assert restored.learner.cells.model.num_shared and states_equal(state, restored.state())
+    for stage in range(3, HORIZON):
+        decisions = [each.decide(stage, candidates, tasks) for each in (agent, restored)]
+        assert torch.equal(decisions[0].actions, decisions[1].actions)
+        assert torch.equal(decisions[0].optimistic_values, decisions[1].optimistic_values)
+    state["1/cells"] = state["1/cells"] + 1
+    with pytest.raises(InvalidInputError, match="do not follow"):
+        EpisodicGFUCB(2, HORIZON).load_state(state)
+
+
+def test_products_of_observation_and_action_are_stored_as_observations():
+    observations = np.random.default_rng(0).normal(size=(4, 3))
+    products = np.einsum("rs,ab->rasb", observations, np.eye(2)).reshape(4, 2, 6)
+    layout = InputLayout.of(products)
+    assert layout.is_product and layout.is_factored and layout.accepts(products)
+    np.testing.assert_array_equal(layout.keys(products)[:, 0], observations)
+    np.testing.assert_array_equal(layout.keys_of_inputs(products[:, 1], 2), observations)
+    np.testing.assert_array_equal(layout.candidates(observations, 2), products)
+    changed = products.copy()
+    changed[0, 0, 1] = 1.0
+    assert not layout.accepts(changed) and not InputLayout.of(changed).is_factored
+
+
+def test_zeros_of_both_signs_are_one_observation():
+    vectors = DistinctVectors(2, np.dtype(np.float64))
+    np.testing.assert_array_equal(vectors.add(np.array([[0.0, 1.0], [-0.0, 1.0]])), [0, 0])
+
+
+def test_observations_without_any_noise_have_no_clusters_to_fit():
+    assert fit_clusters([np.repeat([[0.0, 1.0], [1.0, 0.0]], 4, axis=0)]) is None
+    environment = combination_lock(
+        4, 3, num_tasks=2, noise_scale=0.0, emission="identity", seed=2100
+    )
+    agent = EpisodicGFUCB(2, 4)
+    for index in range(1, 41):
+        episode = environment.episode(index)
+        play_episode(agent, episode, 4, 2)
+    assert episode.reached_goal.all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float16, torch.int64])
+def test_observations_of_any_real_type_are_learned_from(dtype):
+    agent = EpisodicGFUCB(2, 2)
+    candidates = with_actions(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), 2).to(dtype)
+    agent.plan(candidates)
+    agent.observe(0, agent.decide(0, candidates), [0.0, 0.0], candidates)
+    agent.observe(1, agent.decide(1, candidates), [0.0, 1.0])
+    assert agent.learner.num_transitions == 4
+
+
+@pytest.mark.parametrize("value_range", [(-4.0, -3.0), None])
+def test_rewards_below_zero_do_not_hide_the_goal(value_range):
+    """A reward of -1 in every stage: the values of later stages exceed the sum of an episode."""
+    environment = combination_lock(4, 3, num_tasks=2, seed=2100)
+    agent = EpisodicGFUCB(2, 4, value_range=value_range)
+    for index in range(1, 51):
+        episode = environment.episode(index)
+        tasks, candidates = episode.offered()
+        agent.plan(candidates, tasks)
+        for stage in range(4):
+            tasks, candidates = episode.offered()
+            decision = agent.decide(stage, candidates, tasks)
+            outcome = episode.play(decision.actions)
+            agent.observe(stage, decision, outcome.rewards - 1, outcome.next_candidates)
+    assert episode.reached_goal.all()
