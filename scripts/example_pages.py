@@ -13,7 +13,7 @@ import argparse
 import csv
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gfucb.runs.text_files import write_text
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 TABLE = re.compile(r"^\| agent \|.*?\n(?!\|)", re.S | re.M)
 
 
-def table(rows: list[Mapping[str, str]]) -> str:
+def table(rows: Sequence[Mapping[str, str]]) -> str:
     """The table of a page from the lines of a summary."""
     metric = "regret" if "regret" in rows[0] else "reward"
     title = "regret" if metric == "regret" else "mean reward"
