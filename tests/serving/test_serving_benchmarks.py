@@ -3,7 +3,7 @@
 import json
 import sys
 
-from benchmarks import serving_latency
+from benchmarks import log_growth, serving_latency
 
 
 def call(module, monkeypatch, *words: object) -> None:
@@ -24,3 +24,14 @@ def test_latency_is_measured_once_for_each_seed(tmp_path, monkeypatch, capsys):
     call(serving_latency, monkeypatch, *words, "--page", page)
     assert json.loads(out.read_text()) == content  # times of a second run would differ
     assert "| background | without pauses |" in page.read_text() and "old" not in page.read_text()
+
+
+def test_the_growth_of_a_log_is_measured_once(tmp_path, monkeypatch):
+    out, page = tmp_path / "growth.json", tmp_path / "page.md"
+    page.write_text("<!-- log growth -->\n<!-- end of log growth -->\n")
+    call(log_growth, monkeypatch, "--sizes", 3, 6, "--json", out, "--page", page)
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["decisions"] for row in rows] == [3, 6]
+    assert "| 6 |" in page.read_text()
+    call(log_growth, monkeypatch, "--json", out)
+    assert json.loads(out.read_text())["rows"] == rows

@@ -10,7 +10,7 @@ import torch
 from serving_cases import assert_same, candidates, play, reward, state_of
 
 from gfucb import Agent, DecisionLog
-from gfucb.core.errors import DecisionLogError, RefitError
+from gfucb.core.errors import DecisionLogError, InvalidInputError, RefitError
 from gfucb.core.threads import limit_this_thread
 from gfucb.serving.log_replay import THREADS
 
@@ -183,7 +183,13 @@ def test_a_clock_that_goes_back_closes_nothing_early():
     agent = Agent(log=DecisionLog(clock=lambda: now[0]), reward_limit=60.0)
     decision = agent.decide(candidates(1), tasks=["a"])
     now[0] = 10.0
+    other = agent.decide(candidates(1), tasks=["a"])
+    now[0] = 100.0  # the limit of the second is over, and that of the first is not
+    assert agent.expire() == 0
     assert agent.observe(decision, 0.5) == 1
+    assert agent.expire() == 1
+    with pytest.raises(InvalidInputError, match="past its time limit"):
+        agent.observe(other, 0.5)
 
 
 def test_a_worker_that_exits_is_reported(monkeypatch):

@@ -58,6 +58,34 @@ def test_a_source_is_learned_once_also_after_a_restart(history, tmp_path):
         assert agent.learn_table(rows[:2], schema) == 2
 
 
+def test_a_schema_that_encodes_otherwise_is_refused_after_a_restart(history, tmp_path):
+    path, schema, rows = history
+    today = [{"store": "Oslo", "weather": "rain", "visitors": 900}]
+    with Agent(log=tmp_path / "log") as agent:
+        with pytest.raises(InvalidInputError, match="no table was learned"):
+            agent.logged_schema()
+        agent.learn_table(path, schema)
+        agent.decide_table(today, schema)
+    others = [
+        ("the column 'visitors'", [*rows, rows[0] | {"visitors": "5000"}]),
+        ("the column 'weather'", [row | {"weather": row["weather"].upper()} for row in rows]),
+        ("the actions", [row | {"promotion": row["promotion"].upper()} for row in rows]),
+    ]
+    with Agent(log=tmp_path / "log") as agent:
+        before = state_of(agent)
+        for what, table in others:
+            other = Schema.of(table, task="store", action="promotion", reward="revenue")
+            for call in (agent.learn_table, agent.decide_table, agent.predict_table):
+                with pytest.raises(InvalidInputError, match=f"encodes {what} otherwise"):
+                    call(table, other)
+        assert_same(agent, before)
+        again = agent.logged_schema()
+        assert agent.decide_table([today[0] | {"store": "Bodo"}], again).tasks == ("Bodo",)
+        same = Schema.of(rows, task="store", action="promotion", reward="revenue")
+        agent.decide_table(today, same.with_tasks(["Bodo", "Lima"]))
+        assert len(list(agent.log.events(0, ["schema"]))) == 1
+
+
 def test_decisions_for_a_table_have_names(history):
     _, schema, rows = history
     agent, closed = Agent(), Agent(create_tasks=False, tasks=["Oslo", "Bergen"])

@@ -28,15 +28,13 @@ from gfucb.serving.named_tasks import NamedTasks
 from gfucb.serving.names import Name, encode_name, name_list
 from gfucb.serving.opening import as_log, build_model
 from gfucb.serving.rewards import new_rewards, new_states, rows_of
-from gfucb.serving.roster import ITEMS, TASKS
+from gfucb.serving.roster import ITEMS, SCHEMA, TASKS
 from gfucb.serving.runtime import REFITS, Runtime
-from gfucb.serving.table_names import common_names, schema_of, task_names
+from gfucb.serving.table_calls import TableCalls
 from gfucb.serving.time_limits import TimeLimit
-from gfucb.tables import Schema
-from gfucb.tables.frames import TableLike
 
 
-class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
+class Agent(NamedTasks, TableCalls, ExplainedDecisions, ClosedAtExit):
     """A `GFUCB` agent with named tasks, ids for decisions and rewards, and a log of all of it.
 
     >>> import torch, gfucb
@@ -165,24 +163,13 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
             texts = roster.encode_tasks(tasks, None)
             return self._decide(given, True, texts, available)
 
-    def decide_table(
-        self, table: TableLike, schema: Schema, available: Any = None
-    ) -> NamedDecision:
-        """Choose in every row of a table, with the names of its tasks and actions.
-
-        `available` is that of `Schema.offers`. Tasks that the schema does not know are added as in
-        `decide`, with `create_tasks`.
-        """
-        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
-        offers = schema.offers(table, available)
-        with self._runtime.call() as roster:
-            self._runtime.expire_some()
-            texts = roster.encode_tasks(task_names(schema, offers.tasks), len(offers))
-            offered = Catalogue(offers.candidates, common_names(offers))
-            return self._decide(offered, False, texts, offers.available)
-
     def _decide(
-        self, offered: Catalogue, is_shared: bool, texts: list[str], available: ArrayLike | None
+        self,
+        offered: Catalogue,
+        is_shared: bool,
+        texts: list[str],
+        available: ArrayLike | None,
+        schema: str | None = None,
     ) -> NamedDecision:
         roster, session = self._runtime.roster, self._runtime.session
         new = roster.new_tasks(texts, create=self.create_tasks)
@@ -190,6 +177,8 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
         numbers = roster.numbers.of(tasks)
         with self._runtime.changing() as change:
             agent = self._runtime.model.agent
+            if schema is not None:
+                change.add(SCHEMA, {"schema": schema})
             if new:
                 change.add(TASKS, {"names": new})
             if max(numbers) >= agent.num_tasks:
@@ -267,7 +256,16 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
                 learned before, also before a restart, are not learned again, and other samples of
                 this name are refused. By default all samples are new.
         """
-        names = name_list(tasks)
+        return self._learn(name_list(tasks), inputs, rewards, source)
+
+    def _learn(
+        self,
+        names: list[Name],
+        inputs: ArrayLike,
+        rewards: ArrayLike,
+        source: Name | None,
+        schema: str | None = None,
+    ) -> int:
         with self._runtime.call() as roster:
             texts = roster.encode_tasks(names, len(names))
             new = roster.new_tasks(texts, create=self.create_tasks, accepts_retired=True)
@@ -287,20 +285,13 @@ class Agent(NamedTasks, ExplainedDecisions, ClosedAtExit):
                     detail["source"] = encode_name(source, "source")
                     if is_learned(detail, self.log):
                         return 0
+                if schema is not None:
+                    change.add(SCHEMA, {"schema": schema})
                 if new:
                     change.add(TASKS, {"names": new})
                 self._runtime.give_numbers(change, numbers)
                 change.add(LEARN, detail)
             return len(texts)
-
-    def learn_table(self, table: TableLike, schema: Schema, *, source: Name | None = None) -> int:
-        """Learn from all rows of a table, or of a CSV file, such as a log; return how many.
-
-        `source` is that of `learn`: rows of a file that was learned before count once.
-        """
-        schema = schema_of(schema, table, creates_tasks=self.create_tasks)
-        tasks, inputs, rewards = schema.samples(table)
-        return self.learn(task_names(schema, tasks), inputs, rewards, source=source)
 
     # Fits and state
 

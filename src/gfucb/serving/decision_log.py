@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from functools import lru_cache, partial
+from itertools import takewhile
 from typing import Any
 
 from torch import Tensor
@@ -330,12 +331,14 @@ class DecisionLog(ClosedAtExit):
         return [(RowStatus(status), reward) for status, reward in found]
 
     def open_rows(self, before: float, limit: int) -> list[tuple[int, int]]:
-        """The first rows without a reward of decisions before this time: (decision, row)."""
-        return [
-            (int(number), int(row))
-            for number, row in self._query(
-                "SELECT rows.decision, row FROM rows JOIN decisions USING (decision) "
-                "WHERE status = 0 AND time <= ? ORDER BY rows.decision, row LIMIT ?",
-                (before, limit),
-            )
-        ]
+        """The first rows without a reward of decisions before this time: (decision, row).
+
+        None after a decision that is later: the cost does not grow with the number of open rows.
+        """
+        found = self._query(
+            "SELECT rows.decision, row, time FROM rows JOIN decisions USING (decision) "
+            "WHERE status = 0 ORDER BY rows.decision, row LIMIT ?",
+            (limit,),
+        )
+        overdue = takewhile(lambda row: row[2] <= before, found)
+        return [(int(number), int(row)) for number, row, _ in overdue]

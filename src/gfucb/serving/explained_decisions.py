@@ -71,6 +71,8 @@ class ExplainedDecisions:
         """The same for every row of a table, see `decide_table`."""
         schema = schema_of(schema, table, creates_tasks=self.create_tasks)
         offers = schema.offers(table, available)
+        with self._runtime.call():
+            self._runtime.new_schema(schema)  # one that would misread the table is refused
         tasks = task_names(schema, offers.tasks)
         offered = Catalogue(offers.candidates, common_names(offers))
         return self._predict(offered, False, tasks, len(offers), offers.available)

@@ -17,7 +17,8 @@ from gfucb.serving.task_numbers import TaskNumbers
 # The kinds of events that change a roster.
 OPEN, TASKS, RETIRE, REOPEN, ITEMS = "open", "tasks", "retire", "reopen", "items"
 NUMBERS = "numbers"  # tasks that get a number of the model, with their first rewards
-KINDS = (OPEN, TASKS, RETIRE, REOPEN, ITEMS, NUMBERS)
+SCHEMA = "schema"  # of tables: the first one that was used
+KINDS = (OPEN, TASKS, RETIRE, REOPEN, ITEMS, NUMBERS, SCHEMA)
 
 
 class Roster:
@@ -29,6 +30,7 @@ class Roster:
         self.numbers = TaskNumbers()
         self._retired: set[str] = set()
         self._tokens: dict[str, int] = {}
+        self.schema: str | None = None
 
     def apply(self, event: LogEvent) -> None:
         """Change the roster as an event says; other events change nothing."""
@@ -48,6 +50,8 @@ class Roster:
             self._retired.add(detail["name"])
         elif event.kind == REOPEN:
             self._retired.discard(detail["name"])
+        elif event.kind == SCHEMA:
+            self.schema = detail["schema"]
 
     @property
     def num_tasks(self) -> int:

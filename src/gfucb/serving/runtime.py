@@ -19,11 +19,13 @@ from gfucb.core.threads import torch_threads
 from gfucb.serving.changes import Change, changing
 from gfucb.serving.checkpoints import checkpoint_path
 from gfucb.serving.log_replay import CLOSE_ROWS, OBSERVE, THREADS
+from gfucb.serving.logged_schema import require_same_encoding, schema_text
 from gfucb.serving.opening import open_session, rebuild
 from gfucb.serving.refits import BACKGROUND_THREADS, Refits, RefitWorker
 from gfucb.serving.rewards import LogRow
 from gfucb.serving.roster import NUMBERS, Roster
 from gfucb.serving.time_limits import TimeLimit
+from gfucb.tables import Schema
 
 INLINE, MANUAL, BACKGROUND = "inline", "manual", "background"
 REFITS = (INLINE, MANUAL, BACKGROUND)
@@ -70,6 +72,8 @@ class Runtime:
         self._lock, self._owner = threading.RLock(), OwnerProcess()
         self._refits = Refits(log, self.model, self._lock, checkpoint_path(log))
         self._worker: RefitWorker | None = None
+        # Of the last schema that was compared with the logged one, which may be large.
+        self._compared: tuple[object, object] | None = None
         self._is_closed = False
         _RUNNING[log] = weakref.ref(self)
         if refit == BACKGROUND:
@@ -114,6 +118,18 @@ class Runtime:
     def changing(self) -> AbstractContextManager[Change]:
         """One transaction: events are stored and applied together, or not at all."""
         return changing(self.log, self.model, self.roster)
+
+    def new_schema(self, schema: Schema) -> str | None:
+        """The schema for the log, if it has none; another one than that of the log is refused."""
+        if self.roster.schema is None:
+            return schema_text(schema)
+        encoders = (schema.context, schema.actions)
+        if self._compared is None or any(
+            own is not known for own, known in zip(encoders, self._compared, strict=True)
+        ):
+            require_same_encoding(schema, self.roster.schema, self.log.name)
+            self._compared = encoders
+        return None
 
     def change_rows(self, changes: Sequence[RowChange]) -> int:
         """Store changes of rows, and learn from those with a reward: all have one, or none."""

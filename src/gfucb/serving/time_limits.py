@@ -29,7 +29,13 @@ class TimeLimit:
         if self.seconds is not None:
             validate_number(self.seconds, "reward_limit", above=0.0)
         if self.default_reward is not None:
-            reward = float(validate_rewards([self.default_reward], 1)[0]) + 0.0
+            try:
+                reward = float(validate_rewards([self.default_reward], 1)[0]) + 0.0
+            except InvalidInputError:
+                raise InvalidInputError(
+                    f"default_reward must be a number that can be a reward, or None to learn "
+                    f"nothing, got {self.default_reward!r}"
+                ) from None
             object.__setattr__(self, "default_reward", reward)
             if self.seconds is None:
                 raise InvalidInputError("a default_reward needs a reward_limit in seconds")
