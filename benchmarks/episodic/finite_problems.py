@@ -58,7 +58,7 @@ def random_mdps(
     return _environment(tables, horizon, seed)
 
 
-def grid_world(
+def gridworld(
     size: int = 5, horizon: int = 14, *, num_tasks: int = 1, seed: int = 0
 ) -> TabularMDPs:
     """A square with a goal at the far side; moves fail with probability 0.1. Goals pay once."""
