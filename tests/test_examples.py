@@ -3,11 +3,13 @@
 import csv
 import importlib.util
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts.example_pages import update
 
 import gfucb
 
@@ -108,3 +110,15 @@ class TestStores:
         assert [f"always {name}: " in text for name in module.PROMOTIONS] == [True] * 3
         with gfucb.DecisionLog(tmp_path / "agent.log", read_only=True) as log:
             assert log.last_decision() == 4
+
+
+def test_pages_are_written_from_results(tmp_path):
+    for part in ("docs/examples", "examples/results"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    page = tmp_path / "docs" / "examples" / "school.md"
+    written = page.read_text()
+    page.write_text(re.sub(r"\| gfucb \| [\d.]+", "| gfucb | 99.99", written))
+    (tmp_path / "examples" / "results" / "school" / "provenance.json").write_text("{}")
+    update("school", ROOT / "examples" / "results" / "school", tmp_path)
+    assert page.read_text() == written
+    assert (tmp_path / "examples/results/school/provenance.json").read_text() != "{}"

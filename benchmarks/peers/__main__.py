@@ -4,7 +4,8 @@
 
 The command makes a virtual environment for each package from pinned requirements, writes the
 problems as files, chooses settings on seed 2000, plays the report seeds, and writes the tables. A
-repeated command computes what is missing.
+repeated command computes what is missing. Packages and problems that are not played keep the runs
+of the table that exists.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .environments import make_environment
 from .plan import PEERS
 from .problem_files import PROBLEMS
 from .running import Comparison, run
-from .table import compact, costs, markdown, quoted, run_table, summary_table, verdicts
+from .table import compact, costs, markdown, quoted, run_table, summary_table, verdicts, with_kept
 
 OUT = Path("runs") / "peers"
 CACHE = Path.home() / ".cache" / "gfucb-peers"
@@ -52,6 +53,8 @@ def write_tables(comparison: Comparison, directory: Path) -> str:
     runs = run_table(comparison)
     if runs.empty:
         raise SystemExit(f"there are no finished runs in {comparison.out}")
+    if (directory / "runs.csv").is_file():
+        runs = with_kept(runs, pd.read_csv(directory / "runs.csv", keep_default_na=False))
     summary = summary_table(runs)
     text = markdown(summary, runs)
     directory.mkdir(parents=True, exist_ok=True)

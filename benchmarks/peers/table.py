@@ -52,6 +52,18 @@ def run_table(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def with_kept(runs: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
+    """The runs, and of an earlier table those of packages and problems that were not played now."""
+    pairs = set(zip(runs["problem"], runs["peer"], strict=True))
+    is_kept = [pair not in pairs for pair in zip(before["problem"], before["peer"], strict=True)]
+    both = pd.concat([runs, before[is_kept]], ignore_index=True)
+    order = [
+        (list(PROBLEMS).index(problem), list(PEERS).index(peer), seed)
+        for problem, peer, seed in zip(both["problem"], both["peer"], both["seed"], strict=True)
+    ]
+    return both.iloc[sorted(range(len(both)), key=order.__getitem__)].reset_index(drop=True)
+
+
 def _row(found: dict[str, object]) -> dict[str, object]:
     provenance = found["provenance"]
     assert isinstance(provenance, dict)

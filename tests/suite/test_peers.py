@@ -21,6 +21,7 @@ from benchmarks.peers.table import (
     run_table,
     summary_table,
     verdicts,
+    with_kept,
 )
 from benchmarks.suite.families import FAMILIES
 
@@ -120,6 +121,15 @@ def test_settings_are_chosen_on_the_tuning_seed(tmp_path):
     assert "| gfucb (default agent) | **4.00** |" in compact(summary.reset_index())
     assert "| coba | 25 (9 MB) |" in costs(summary.reset_index())
     assert "| stores, 50 tasks | coba | 0.42 | nan | 2 |" in verdicts(summary.reset_index())
+
+
+def test_what_was_not_played_again_is_kept():
+    before = pd.read_csv(HERE / "results" / "runs.csv", keep_default_na=False)
+    is_new = (before["problem"] == "stores") & (before["peer"] == "gfucb")
+    found = with_kept(before[is_new].head(2).assign(regret=0.5), before)
+    assert (found["regret"] == 0.5).sum() == 2
+    assert len(found) == len(before) - is_new.sum() + 2
+    assert with_kept(before[is_new], before).equals(before)
 
 
 def test_tables_of_documents_are_replaced():

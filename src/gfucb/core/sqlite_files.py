@@ -28,7 +28,11 @@ def exclusive(path: Path) -> sqlite3.Connection:
     """
     try:
         lock = sqlite3.connect(
-            str(path), 0.0, isolation_level=None, check_same_thread=False, factory=Connection
+            str(path),
+            timeout=0.0,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
         )
     except sqlite3.Error as error:
         raise OSError(f"{path} cannot be opened: {error}") from error
