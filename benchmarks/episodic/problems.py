@@ -10,6 +10,7 @@ from typing import Any
 from gfucb.core.protocols import EpisodicEnvironment
 from gfucb.environments import combination_lock, deep_sea, discounting_chain, umbrella_chain
 
+from .finite_problems import gridworld, random_mdps, river_swim
 from .solving import Budget
 
 
@@ -84,6 +85,9 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "umbrella": _bsuite(partial(umbrella_chain, 10), 500, "umbrella chain, H = 10"),
     "discounting": _bsuite(partial(discounting_chain, 30), 200, "discounting chain, H = 30"),
+    "river-swim": _bsuite(river_swim, 500, "river swim, H = 20", exact=True),
+    "random-mdp": _bsuite(random_mdps, 500, "random MDPs, 10 states, H = 6", exact=True),
+    "gridworld": _bsuite(gridworld, 500, "gridworld, 25 places, H = 14", exact=True),
     "mountain-car": Problem(
         _cars,
         3,

@@ -100,7 +100,9 @@ class StageCells:
         pairs = self.cells[table.key_indices[new]]
         if self.is_factored:
             pairs = pairs * self.num_actions + table.actions[new]
-        following = np.append(next_states, -1)[table.next_observations[new]]  # -1 is an end
+        following = table.next_observations[new].copy()
+        goes_on = following >= 0  # -1 is an end
+        following[goes_on] = next_states[following[goes_on]]
         self.counts.add(table.tasks[new], pairs, following, table.rewards[new])
         self.num_counted = new.stop
 

@@ -121,8 +121,9 @@ class ReturnRanges:
         margin = 0.5 * (given[1] - given[0])
         if low < given[0] - margin or high > given[1] + margin:
             self._has_warned = True
+            named = high if high > given[1] + margin else low
             warnings.warn(
-                f"the rewards of an episode sum to {low if low < given[0] else high:g}, but "
+                f"the rewards of an episode sum to {named:g}, but "
                 f"value_range, the bounds of the *sum* of the rewards of an episode, is "
                 f"[{given[0]:g}, {given[1]:g}]; give value_range=(lowest, highest sum). Until "
                 "then the agent uses the range of the sums it has observed",
