@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
 
 
-class Table:
+class Table(ABC):
     """Candidates with known means and normal noise; subclasses say which."""
 
     value_range: tuple[float, float] | None = (0.0, 1.0)
@@ -25,16 +26,17 @@ class Table:
         self.seed = seed
         self._draw_truth(random_stream(seed, "truth"))
 
+    @abstractmethod
     def _draw_truth(self, generator: torch.Generator) -> None:
-        raise NotImplementedError
+        """Draw what the seed determines once."""
 
+    @abstractmethod
     def _inputs(self, generator: torch.Generator) -> Tensor:
         """Candidates [task, action, column], or contexts [task, column] of discrete actions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _means(self, inputs: Tensor) -> Tensor:
         """[task, action]."""
-        raise NotImplementedError
 
     def round(self, round_index: int) -> BanditRound:
         """Round `round_index`, from 1."""
