@@ -45,6 +45,11 @@ def test_stages_share_states_unless_data_tell_them_apart(inputs):
         assert (model.num_shared == STATES) == is_shared
 
 
+def test_few_episodes_share_nothing():
+    few = trained(chain(), 7)  # of two tasks
+    assert few.learner.cells.model.num_shared == 0
+
+
 def test_shared_states_are_learned_once():
     environment = chain()
     agent = trained(environment)
@@ -55,7 +60,8 @@ def test_shared_states_are_learned_once():
 
 def test_an_agent_with_shared_states_continues_from_its_state():
     environment = chain()
-    agent = trained(environment, 5)
+    agent = trained(environment, 9)
+    assert agent.learner.cells.model.num_shared == STATES
     episode = environment.episode(50)
     tasks, candidates = episode.offered()
     agent.plan(candidates, tasks)

@@ -27,6 +27,9 @@ REWARD_LEVELS = 8
 # of n pairs of state and action, or of n stages, by a factor of n e^2. The sum over all would not
 # do: what is random and does not depend on the stage outweighs what does.
 LARGEST_CONTRADICTION = 2.0
+# With fewer episodes of all tasks nothing can contradict: an agent in a lock shared stages whose
+# actions differ, predicted badly, and used another model for hundreds of episodes.
+FEWEST_EPISODES = 16
 # Of the logarithm of an evidence.
 ROUNDING = 1e-6
 
@@ -72,6 +75,8 @@ class SharedCells:
 
 def states_are_alike(tables: Sequence[ObservationTable], num_actions: int) -> bool:
     """Whether transitions and rewards of a task depend on state and action, not on the stage."""
+    if len(tables[0]) < FEWEST_EPISODES:
+        return False
     decoder = SharedCells(tables, [len(table.keys) for table in tables])
     compared = _Compared(tables, num_actions, [decoder.add(0, t.keys.rows, 0) for t in tables])
     outcomes = compared.next_cells(), compared.reward_levels()
