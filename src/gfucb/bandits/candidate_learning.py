@@ -77,10 +77,10 @@ class CandidateLearning:
 
     def checks(self, data: MultitaskDataset) -> bool:
         """Whether a check with these data is due."""
-        if not self.method.adaptive:
+        if not self.method.adaptive or not self.check.is_due(data):
             return False
         has_batch = len(self.pool) >= self.method.batch_size_for(len(self.pool))
-        return in_any(data.shards, has_batch) and self.check.is_due(data)
+        return in_any(data.shards, has_batch)
 
     def steps_for(self, data: MultitaskDataset) -> int:
         """The number of steps before a fit to these data."""
@@ -95,7 +95,7 @@ class CandidateLearning:
 
     def diagnostics(self) -> Row:
         """Whether self-supervision is used, 1 or 0; it is not without candidates."""
-        return {"self_supervision": int(self.check.is_used and len(self.pool) > 0)}
+        return {"self_supervision": int(self.check.is_used and not self.pool.is_empty)}
 
     def tensors(self) -> dict[str, Tensor]:
         """The pool and the last check, for saving."""

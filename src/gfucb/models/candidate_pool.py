@@ -46,6 +46,11 @@ class CandidatePool:
         return 0 if self.inputs is None else len(self.inputs)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there was no input; unlike the length, this merges nothing."""
+        return self.sample is None and not self.waiting
+
+    @property
     def inputs(self) -> Tensor | None:
         """[item, *input], by priority; None before the first input."""
         return None if self._merged is None else self._merged[0]
