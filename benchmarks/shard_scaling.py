@@ -10,6 +10,12 @@ decides (the joint choice) and gets a reward. A round or a fit ends when the las
 Efficiency of weak scaling is the time of one shard divided by that of S shards; of strong scaling,
 the same divided by S.
 
+The clock of a core falls when other cores work, so the time of one shard alone is not what S
+processes on one machine could reach. The kind "independent" measures that: S agents of one shard
+each, of the size of weak scaling, at the same time and without exchanges. The time of independent
+agents divided by that of one agent in as many shards is the efficiency under equal load: what it
+costs that shards are one agent.
+
 The first fit and the first round of a case are not counted. Exchanges are counted. Small and large
 ones are timed by themselves, and so are two fixed pieces of work that all shards do at once and
 that show how much shards on one machine slow each other down: one of steps of a fit and of systems
@@ -42,7 +48,7 @@ from torch import Tensor
 
 from gfucb import GFUCB
 from gfucb.core.linalg import ridge_cholesky
-from gfucb.core.shards import Shards
+from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.distributed import Shard, connected, meeting_address
 from gfucb.estimation.profile import trainable_copy
 from gfucb.estimation.variable_projection import VariableProjection
@@ -50,6 +56,7 @@ from gfucb.models.network_classes import DefaultNetworkClass
 
 COLUMNS, ACTIONS, SAMPLES, TRUE_FEATURES = 16, 10, 20, 4
 WEAK_TASKS, STRONG_TASKS, BATCH = 1000, 4000, 1024
+KINDS = ("weak", "independent", "strong")
 GOAL, WORK_TASKS, WORK_STEPS, PRODUCTS = 0.7, 100, 4, 300
 
 
@@ -58,8 +65,8 @@ class Case:
     """One number of shards.
 
     Attributes:
-        kind: "weak" or "strong".
-        shards: their number.
+        kind: "weak", "strong" or "independent".
+        shards: their number; of independent agents, that of the agents.
         tasks: of each shard.
         batch_size: samples in a step of a fit, of all shards together.
         rounds: how many are timed.
@@ -120,7 +127,8 @@ def run_shard(case: Case, address: str, index: int, path: str) -> None:
 
 
 def _measured(case: Case, processes: Shards) -> Times:
-    shards, times = CountedShards(processes), Times()
+    is_one_agent = case.kind != "independent"
+    shards, times = CountedShards(processes if is_one_agent else ONE_SHARD), Times()
     problem = Problem(processes.index, case.tasks)
     agent = GFUCB(
         case.tasks,
@@ -240,15 +248,19 @@ def with_efficiency(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with the efficiency of a fit and of a round, relative to the fewest shards.
 
     `work_efficiency` is that of the fixed work, which all shards do at once without an exchange:
-    what the machine allows.
+    what the machine allows. Where as many independent agents were measured, weak scaling also has
+    the efficiency under equal load, `fit_equal_load` and `round_equal_load`.
     """
+    independent = {row["shards"]: row for row in rows if row["kind"] == "independent"}
     first = {row["kind"]: row for row in sorted(rows, key=lambda row: -row["shards"])}
     for row in rows:
         one = first[row["kind"]]
-        share = 1 if row["kind"] == "weak" else one["shards"] / row["shards"]
+        share = one["shards"] / row["shards"] if row["kind"] == "strong" else 1
         for name in ("fit", "round"):
             seconds = f"{name}s_seconds"
             row[f"{name}_efficiency"] = share * one[seconds] / row[seconds]
+            if row["kind"] == "weak" and row["shards"] in independent:
+                row[f"{name}_equal_load"] = independent[row["shards"]][seconds] / row[seconds]
         row["work_efficiency"] = one["work_seconds"] / row["work_seconds"]
     return rows
 
@@ -282,6 +294,8 @@ def cases(
         for count in counts:
             if kind == "weak":
                 found.append(Case(kind, count, weak, BATCH * count, **sizes))
+            elif kind == "independent":
+                found.append(Case(kind, count, weak, BATCH, **sizes))
             else:
                 found.append(Case(kind, count, strong // count, 4 * BATCH, **sizes))
     return found
@@ -291,9 +305,7 @@ def main() -> None:
     """Run all cases and write the file after each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, required=True)
-    parser.add_argument(
-        "--kinds", nargs="+", choices=("weak", "strong"), default=["weak", "strong"]
-    )
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--shards", nargs="+", type=int, default=[1, 2, 4, 8, 16])
     parser.add_argument("--tasks", type=int, default=WEAK_TASKS, help="of each shard, weak scaling")
     parser.add_argument("--all-tasks", type=int, default=STRONG_TASKS, help="strong scaling")

@@ -75,3 +75,13 @@ def test_efficiency_is_relative_to_one_shard():
     cases = shard_scaling.cases(["weak", "strong"], [1, 4], 1000, 4000, 2)
     assert [case.batch_size for case in cases] == [1024, 4096, 4096, 4096]
     assert [case.tasks for case in cases] == [1000, 1000, 4000, 1000]
+
+
+def test_shards_are_compared_with_independent_agents_under_equal_load():
+    agents = {**ROWS[1], "kind": "independent", "fits_seconds": 5.0, "rounds_seconds": 0.9}
+    rows = shard_scaling.with_efficiency([dict(row) for row in (*ROWS, agents)])
+    assert rows[1]["fit_equal_load"] == pytest.approx(5.0 / ROWS[1]["fits_seconds"])
+    assert rows[1]["round_equal_load"] == pytest.approx(0.9 / ROWS[1]["rounds_seconds"])
+    assert "fit_equal_load" not in rows[0] and "fit_equal_load" not in rows[3]
+    (case,) = shard_scaling.cases(["independent"], [16], 1000, 4000, 2)
+    assert (case.tasks, case.batch_size) == (1000, 1024)
