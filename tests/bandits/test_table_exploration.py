@@ -1,10 +1,13 @@
 """The default agent on tables: which actions it tries."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from table_cases import COLUMNS, context_and_arm, draw, play, prices
 
 from gfucb import GFUCB
+from gfucb.estimation.table_fit import EXPLORED_DRAWN
 
 
 class TestContinuousActions:
@@ -39,3 +42,54 @@ class TestContinuousActions:
         play(agent, context_and_arm, range(3))
         found = agent.confidence_set(context_and_arm(2, 9)[0]).center.representation
         assert found.columns.continuous is None
+
+
+class TestOneTask:
+    """What one task tries depends on whether its candidates make it explore."""
+
+    ITEMS = draw("items", 6, 3)
+
+    def _explored(self, num_tasks: int, candidates: Callable[[int], torch.Tensor]) -> float:
+        """The variance of possible effects after twelve rounds."""
+        agent = GFUCB(num_tasks, value_range=(0.0, 1.0))
+        for index in range(12):
+            shown = candidates(index).expand(num_tasks, -1, -1)
+            decision = agent.decide(shown)
+            agent.observe(decision, 0.5 + 0.1 * draw("noise", num_tasks, index=index))
+        agent.refit()
+        posterior = agent.confidence_set(shown.flatten(0, 1)).posterior
+        return float(posterior.exploration_scale * posterior.noise)
+
+    def _drawn(self, index: int) -> torch.Tensor:
+        return draw("drawn", 6, 3, index=index)
+
+    def _with_context(self, index: int) -> torch.Tensor:
+        return torch.cat([draw("context", 1, 2, index=index).expand(6, -1), self.ITEMS], dim=1)
+
+    def test_explores_lists_more_than_candidates_that_are_drawn_anew(self):
+        """Also a list whose items come with a context that varies."""
+        drawn = self._explored(1, self._drawn)
+        assert self._explored(1, lambda index: self.ITEMS) == pytest.approx(drawn / EXPLORED_DRAWN)
+        assert self._explored(1, self._with_context) == pytest.approx(drawn / EXPLORED_DRAWN)
+
+    def test_is_one_task(self):
+        """With several tasks effects of columns are small anyway."""
+        listed = self._explored(3, lambda index: self.ITEMS)
+        assert self._explored(3, self._drawn) == pytest.approx(listed)
+
+    def test_tries_clearly_worse_arms_once(self):
+        arms, tries = torch.eye(12).double(), torch.zeros(12)
+        agent = GFUCB(1, value_range=(0.0, 1.0))
+        for index in range(80):
+            decision = agent.decide(arms[None])
+            tries[decision.actions] += 1
+            best = (decision.actions == 3).double()
+            agent.observe(decision, 0.1 + 0.8 * best + 0.02 * draw("noise", 1, index=index))
+        assert tries.tolist() == [69.0 if arm == 3 else 1.0 for arm in range(12)]
+
+    @pytest.mark.parametrize(("num_tasks", "rate"), [(1, 1.0), (4, 0.625)])
+    def test_needs_more_tries_alone_without_a_range(self, num_tasks, rate):
+        agent = GFUCB(num_tasks)
+        play(agent, context_and_arm, range(3))
+        found = agent.confidence_set(context_and_arm(num_tasks, 9)[0]).posterior
+        assert found.untried_rate == rate

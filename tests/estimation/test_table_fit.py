@@ -188,7 +188,8 @@ class TestRewards:
 
     @pytest.mark.parametrize("reward_range", [10.0, None])
     def test_their_range_is_the_size_of_linear_effects_that_are_possible(self, reward_range):
-        found = fit(INPUTS, ONE_TASK, self.REWARDS, reward_range=reward_range).posterior
+        listed = INPUTS[: SAMPLES // 4].repeat(4, 1)
+        found = fit(listed, ONE_TASK, self.REWARDS, reward_range=reward_range).posterior
         width = reward_range or 4 * float(self.REWARDS.std(correction=0))
         share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + SAMPLES)
         assert found.exploration_scale * found.noise == pytest.approx(share * width**2)

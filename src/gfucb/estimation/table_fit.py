@@ -23,11 +23,17 @@ EXPLORED_SHARE, EXPLORED_SAMPLES = 0.25, 1000
 # With more one-hot actions than this, their variances are smaller: the tries of all actions
 # together then cost about as much as those of this many.
 EXPLORED_ACTIONS = 5
+# Candidates that are drawn anew in every round make a single task explore: the variance of effects
+# is then multiplied by this. A list of items, the same in every round, does not.
+EXPLORED_DRAWN = 0.04
 # The range of rewards, in standard deviations, if it is not known.
 UNKNOWN_RANGE = 4.0
 # Without a known range a reward far from all others may still be possible, so actions must be
 # tried more often: at least this times log(number of samples), see `HeadPosterior`.
 UNKNOWN_RANGE_RATE = 1.0
+# A single task with arms and no context tries each arm once. This rate needs e^20 samples for more.
+# The bonus of such arms grows, see `exploration_rates`, which is what makes it try them again.
+FIRST_TRY_RATE = 0.05
 
 
 def fit_table(
@@ -101,6 +107,8 @@ def _head_posterior(
     share *= min(1.0, EXPLORED_ACTIONS / max(1, samples.columns.layout.num_actions))
     # Effects of one task alone are the smaller, the more tasks are alike.
     share *= min(1.0, 2 / (1 + scales.mean_ratio))
+    if samples.all_tasks == 1 and samples.are_drawn_anew():
+        share *= EXPLORED_DRAWN
     return HeadPosterior(
         as_covariances(found.covariances),
         found.moments,
@@ -111,8 +119,17 @@ def _head_posterior(
         found.noise,
         found.noise,  # the squared radius: intervals of one posterior standard deviation
         samples.tries(),
-        UNTRIED_RATE if is_range_known else UNKNOWN_RANGE_RATE,
+        _untried_rate(samples, is_range_known),
     )
+
+
+def _untried_rate(samples: TableSamples, is_range_known: bool) -> float:
+    """How often actions must be tried, see `HeadPosterior`."""
+    if not is_range_known:
+        # One task has to find by itself what several find together.
+        return UNTRIED_RATE + (UNKNOWN_RANGE_RATE - UNTRIED_RATE) / samples.all_tasks
+    has_context = samples.columns.num_directions > 0
+    return UNTRIED_RATE if has_context or samples.all_tasks > 1 else FIRST_TRY_RATE
 
 
 def prior_posterior(

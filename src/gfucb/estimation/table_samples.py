@@ -23,6 +23,9 @@ SEARCH_COST, FEWEST_SEARCH_TASKS = 1e8, 4
 # Matrices of samples are used if they cost at most this many times as much as those of features;
 # they cost less than their size says, since no products of features have to be summed.
 SAMPLE_COST = 2.0
+# Candidates are drawn anew if at most this share of the last samples has a value of a column that
+# was chosen before.
+MOST_REPEATED, LAST_SAMPLES = 0.05, 1000
 # Draws are from 0 to this number.
 LARGEST_DRAW = 2**63 - 1
 
@@ -257,6 +260,19 @@ class TableSamples:
             keys=None,
             total_samples=0,
         )
+
+    def are_drawn_anew(self) -> bool:
+        """Whether hardly any value of any column is chosen twice, and there are no one-hot actions.
+
+        Candidates of a list, and settings with few values, are chosen again and again, even if
+        they come with a context that varies. Tables with indicators never count as drawn anew.
+        """
+        if self.columns.layout.num_actions:
+            return False
+        last = self.inputs[-LAST_SAMPLES:]
+        is_repeated = last.sort(0).values.diff(dim=0) == 0
+        most = MOST_REPEATED * totals(self.shards, len(last))[0]
+        return bool((self.shards.sum(is_repeated.sum(0)) <= most).all())
 
     def tries(self) -> Tensor:
         """The number of samples of each action, see `HeadPosterior`."""
