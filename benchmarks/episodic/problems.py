@@ -96,3 +96,9 @@ PROBLEMS: dict[str, Problem] = {
         description="mountain car, H = 30, M = 3",
     ),
 }
+
+# Names for several problems.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "bsuite": ("deep-sea", "deep-sea-stochastic", "umbrella", "discounting"),
+    "finite": ("river-swim", "random-mdp", "gridworld"),
+}
