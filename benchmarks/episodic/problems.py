@@ -91,7 +91,7 @@ PROBLEMS: dict[str, Problem] = {
     "mountain-car": Problem(
         _cars,
         3,
-        Budget(500, successful_return=1.0),
+        Budget(300, successful_return=1.0),
         length_scale=0.4,
         description="mountain car, H = 30, M = 3",
     ),
