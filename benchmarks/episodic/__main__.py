@@ -1,9 +1,11 @@
 """Run the exploration benchmarks and write their table.
 
     python -m benchmarks.episodic run --problems lock-6 lock-12 --seeds 3
+    python -m benchmarks.episodic run --problems bsuite mountain-car --seeds 5
     python -m benchmarks.episodic table --to benchmarks/episodic/results
 
-A repeated command computes the missing runs.
+A repeated command computes the missing runs. `tune` computes only runs that choose scales of
+exploration: those of `--scales`, so that several processes can share the work.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from pathlib import Path
 from gfucb.runs.text_files import write_json, write_text
 
 from .contenders import CONTENDERS
-from .problems import PROBLEMS
-from .running import Plan, run
+from .problems import GROUPS, PROBLEMS
+from .running import Plan, run, tune
 from .table import comparison_markdown, markdown, results
 
 OUT = Path("runs") / "episodic"
@@ -28,12 +30,14 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.episodic", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("command", choices=["run", "table"])
-    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), metavar="PROBLEM")
+    parser.add_argument("command", choices=["run", "tune", "table"])
+    problems = [*PROBLEMS, *GROUPS]
+    parser.add_argument("--problems", nargs="+", choices=problems, metavar="PROBLEM")
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), metavar="CONTENDER")
     parser.add_argument("--seeds", type=int, default=10, help="from --first-seed on")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--tuning-seeds", type=int, default=1, help="from 2000 on")
+    parser.add_argument("--scales", nargs="+", type=float, help="of `tune`; default all")
     parser.add_argument("--max-episodes", type=int, help="instead of that of each problem")
     parser.add_argument("--out", type=Path, default=OUT, help="directory of the runs")
     parser.add_argument("--processes", type=int, default=1)
@@ -43,13 +47,15 @@ def parser() -> argparse.ArgumentParser:
 
 def plan_of(given: argparse.Namespace) -> Plan:
     """The plan that the command line asks for."""
+    problems = [name for own in given.problems or PROBLEMS for name in GROUPS.get(own, (own,))]
     return Plan(
         out=given.out,
-        problems=tuple(given.problems or PROBLEMS),
+        problems=tuple(dict.fromkeys(problems)),
         contenders=tuple(given.contenders or CONTENDERS),
         seeds=tuple(range(given.first_seed, given.first_seed + given.seeds)),
         tuning_seeds=given.tuning_seeds,
         max_episodes=given.max_episodes,
+        scales=tuple(given.scales) if given.scales else None,
     )
 
 
@@ -57,10 +63,12 @@ def main(words: Sequence[str] | None = None) -> None:
     """Run a command."""
     given = parser().parse_args(words)
     plan = plan_of(given)
-    if given.command == "run":
+    if given.command != "table":
         for variable in THREAD_VARIABLES:
             os.environ.setdefault(variable, "1")
-        run(plan, given.processes)
+        (run if given.command == "run" else tune)(plan, given.processes)
+    if given.command == "tune":
+        return
     content = results(plan)
     if not content["results"]:
         raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")

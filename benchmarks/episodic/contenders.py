@@ -33,6 +33,7 @@ class Contender:
         sees: "inputs", "random features" or "true features".
         scales: of exploration, in units of the range; tuning chooses one. None: nothing to tune.
         share: of the training episodes of a problem, for agents with slow episodes.
+        suits: whether the agent can be used in a problem, by its name.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Contender:
     sees: str = "inputs"
     scales: tuple[float, ...] | None = None
     share: float = 1.0
+    suits: Callable[[str], bool] = lambda problem: True
 
     def shown(self, problem: Problem, environment: EpisodicEnvironment) -> EpisodicEnvironment:
         """The environment as the agent sees it."""
@@ -112,12 +114,26 @@ def _fitted_q(environment: EpisodicEnvironment, scale: float, seed: int) -> Epis
     )
 
 
+def _is_lock_alone(problem: str) -> bool:
+    return problem.startswith("lock-") and problem.endswith("-alone")
+
+
+def _has_states(problem: str) -> bool:
+    return problem != "mountain-car"
+
+
 DEFAULT, JOINING = "gfucb", "joining"
 CONTENDERS: Mapping[str, Contender] = {
     DEFAULT: Contender("EpisodicGFUCB, default", _gfucb),
-    JOINING: Contender("EpisodicGFUCB, default, after five other tasks", _joining),
+    JOINING: Contender(
+        "EpisodicGFUCB, default, after five other tasks", _joining, suits=_is_lock_alone
+    ),
     "oracle": Contender(
-        "LSVI-UCB, knows the state", _lsvi_ucb, "true features", (0.003, 0.02, 0.3)
+        "LSVI-UCB, knows the state",
+        _lsvi_ucb,
+        "true features",
+        (0.003, 0.02, 0.3),
+        suits=_has_states,
     ),
     "lsvi-ucb": Contender(
         "LSVI-UCB, random features", _lsvi_ucb, "random features", (0.01, 0.1, 0.3)
@@ -131,5 +147,5 @@ CONTENDERS: Mapping[str, Contender] = {
         "random features",
         (0.05, 0.1, 0.3),
     ),
-    "fitted-q": Contender("fitted Q, network, epsilon-greedy", _fitted_q, "inputs", (0.1,), 0.1),
+    "fitted-q": Contender("fitted Q, network, epsilon-greedy", _fitted_q, "inputs", (0.1,), 0.3),
 }

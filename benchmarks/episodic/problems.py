@@ -91,8 +91,14 @@ PROBLEMS: dict[str, Problem] = {
     "mountain-car": Problem(
         _cars,
         3,
-        Budget(500, successful_return=1.0),
+        Budget(300, successful_return=1.0),
         length_scale=0.4,
         description="mountain car, H = 30, M = 3",
     ),
+}
+
+# Names for several problems.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "bsuite": ("deep-sea", "deep-sea-stochastic", "umbrella", "discounting"),
+    "finite": ("river-swim", "random-mdp", "gridworld"),
 }

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gfucb.core.records import Row
-from gfucb.runs.jobs import Job, run_jobs
+from gfucb.runs.jobs import Job, run_all, run_jobs
 from gfucb.runs.store import is_finished, read_rows
 
 from .contenders import CONTENDERS
@@ -30,6 +30,7 @@ class Plan:
         seeds: of the report.
         tuning_seeds: how many, from 2000 on.
         max_episodes: instead of that of each problem.
+        scales: of exploration, to tune some of them only; None for all.
     """
 
     out: Path
@@ -38,6 +39,17 @@ class Plan:
     seeds: tuple[int, ...]
     tuning_seeds: int = 1
     max_episodes: int | None = None
+    scales: tuple[float, ...] | None = None
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Problems with the contenders that can be used in them."""
+        return [
+            (problem, contender)
+            for problem in self.problems
+            for contender in self.contenders
+            if CONTENDERS[contender].suits(problem)
+        ]
 
 
 def solved_rows(
@@ -72,11 +84,10 @@ def tuning_jobs(plan: Plan) -> list[Job]:
     seeds = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + plan.tuning_seeds)
     return [
         job(plan, problem, contender, scale, seed)
-        for problem in plan.problems
-        for contender in plan.contenders
+        for problem, contender in plan.pairs
         for scale in _scales(contender)
         for seed in seeds
-        if len(_scales(contender)) > 1
+        if len(_scales(contender)) > 1 and (plan.scales is None or scale in plan.scales)
     ]
 
 
@@ -84,15 +95,23 @@ def report_jobs(plan: Plan) -> list[Job]:
     """The best scales on the report seeds; those of the tuning must be finished."""
     return [
         job(plan, problem, contender, best_scale(plan, problem, contender), seed)
-        for problem in plan.problems
-        for contender in plan.contenders
+        for problem, contender in plan.pairs
         for seed in plan.seeds
     ]
 
 
-def run(plan: Plan, processes: int) -> None:
-    """Compute the missing runs: first the tuning, then the report."""
+def tune(plan: Plan, processes: int) -> None:
+    """Compute the missing runs of the tuning."""
     run_jobs(tuning_jobs(plan), plan.out, processes=processes)
+
+
+def run(plan: Plan, processes: int) -> None:
+    """Compute the missing runs: first the tuning, then the report.
+
+    Raises:
+        RunDirectoryError: another process is computing a run of the tuning, whose result is needed.
+    """
+    run_all(tuning_jobs(replace(plan, scales=None)), plan.out, processes=processes)
     run_jobs(report_jobs(plan), plan.out, processes=processes)
 
 

@@ -38,14 +38,13 @@ COMPARISON_HEADER = (
 def results(plan: Plan) -> dict[str, Any]:
     """A line for each problem and contender that has finished runs, and their provenance."""
     lines, paths = [], []
-    for problem in plan.problems:
-        for contender in plan.contenders:
-            scale = best_scale(plan, problem, contender)
-            found = [plan.out / job(plan, problem, contender, scale, s).name for s in plan.seeds]
-            found = [path for path in found if is_finished(path)]
-            if found:
-                lines.append(_line(problem, contender, scale, found))
-                paths += found
+    for problem, contender in plan.pairs:
+        scale = best_scale(plan, problem, contender)
+        found = [plan.out / job(plan, problem, contender, scale, s).name for s in plan.seeds]
+        found = [path for path in found if is_finished(path)]
+        if found:
+            lines.append(_line(problem, contender, scale, found))
+            paths += found
     return {
         "results": lines,
         "comparisons": comparisons(plan),

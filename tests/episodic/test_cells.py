@@ -204,6 +204,16 @@ def stage_values(transitions, num_states, following, num_actions=3):
     return StageValues.of(counts, state_pairs, state_pairs.size, following, (0.0, 1.0))
 
 
+def test_an_unlucky_pair_becomes_attractive_again_without_visits_of_its_state():
+    end = StageValues.after_the_last(2)
+    unlucky = [(0, 0, 0, -1)] * 4 + [(1, 0, 0, -1)] * 4  # state 0 of both tasks paid nothing
+    before = stage_values(unlucky, 2, end)
+    # The first task then visits only state 1.
+    after = stage_values(unlucky + [(0, 1, 0, -1)] * 300, 2, end)
+    assert after.upper[0, 0] > 2 * before.upper[0, 0]
+    assert after.upper[1, 0] == before.upper[1, 0]
+
+
 def test_between_equal_values_the_way_to_what_is_unknown_comes_first():
     end = StageValues.after_the_last(1)
     # State 0 of the last stage was visited ten times, state 1 once; both have an untried action.

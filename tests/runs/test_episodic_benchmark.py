@@ -10,10 +10,11 @@ from benchmarks.episodic.__main__ import main
 from benchmarks.episodic.contenders import CONTENDERS
 from benchmarks.episodic.features import RandomFeatures, on_random_features
 from benchmarks.episodic.problems import PROBLEMS, Problem
-from benchmarks.episodic.running import Plan, best_scale
+from benchmarks.episodic.running import Plan, best_scale, report_jobs, tune, tuning_jobs
 from benchmarks.episodic.solving import Budget, exact_evaluation, solve
 from benchmarks.episodic.table import mean_and_interval
 
+from gfucb.core.errors import RunDirectoryError
 from gfucb.environments import combination_lock, deep_sea
 from gfucb.episodic import LSVIUCB
 from gfucb.runs.store import is_finished, read_provenance
@@ -118,6 +119,30 @@ def test_other_contenders_train_and_are_evaluated(name):
     budget = Budget(2, evaluate_every=1, evaluation_episodes=2)
     rows = solve(contender.make(environment, 0.1, 0), environment, budget)
     assert len(rows) == 2 and 0 <= rows[-1]["greedy_return"] <= 1
+
+
+def test_contenders_run_in_the_problems_that_suit_them(tmp_path):
+    problems = ("lock-6-alone", "deep-sea", "mountain-car")
+    pairs = Plan(tmp_path, problems, ("gfucb", "joining", "oracle", "fitted-q"), (0,)).pairs
+    assert {problem for problem, contender in pairs if contender == "joining"} == {problems[0]}
+    assert {problem for problem, contender in pairs if contender == "oracle"} == {*problems[:2]}
+    assert all((problem, "fitted-q") in pairs for problem in problems)
+
+
+def test_some_scales_are_tuned_and_a_report_needs_all(tmp_path, monkeypatch):
+    monkeypatch.setitem(PROBLEMS, "lock-6", replace(SMALL, budget=Budget(1, evaluate_every=1)))
+    plan = Plan(tmp_path, ("lock-6",), ("oracle",), (0,), scales=(0.02,))
+    tune(plan, processes=1)
+    tuned = [is_finished(tmp_path / job.name) for job in tuning_jobs(replace(plan, scales=None))]
+    assert tuned == [False, True, False]
+    other = tuning_jobs(replace(plan, scales=(0.3,)))[0]
+    # A report that starts while another process is tuning would use a scale that is not the best.
+    with (
+        other.directory(tmp_path).locked(),
+        pytest.raises(RunDirectoryError, match="another process"),
+    ):
+        main(["run", "--problems", "lock-6", "--contenders", "oracle", "--out", str(tmp_path)])
+    assert not any(is_finished(tmp_path / job.name) for job in report_jobs(plan))
 
 
 def test_a_task_that_joins_is_compared_on_the_same_seeds(tmp_path, monkeypatch):

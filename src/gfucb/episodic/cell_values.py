@@ -17,13 +17,14 @@ from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.episodic.cell_counts import CellCounts
 from gfucb.episodic.distinct_rows import Floats, Integers
 
-# The bonus of a pair with n of the N samples of its state is
+# The bonus of a pair with n of the N samples of its task in the stage is
 #     SPREAD_BONUS * (standard deviation of its targets) / sqrt(n)
 #     + COUNT_BONUS * max(1, log(N) / 2) * range / n.
 # Where nothing is random only the second term is left. A dead end of H stages then looks better
 # than it is by about H COUNT_BONUS / n of the range, and not by the 0.3 H / sqrt(n) of a bonus
 # that does not know the variance. The logarithm makes the agent return to a pair whose few samples
-# were bad by chance.
+# were bad by chance. With N samples of the state of the pair it does not: the agent stays away from
+# the way to that state, so they do not grow.
 SPREAD_BONUS = 1.0
 COUNT_BONUS = 0.2
 # Within this share of the range of the highest value.
@@ -90,9 +91,8 @@ class StageValues:
         # variance of the stage, over all tasks.
         variance = (n * variance + (n * variance).sum() / max(n.sum(), 1.0)) / (n + 1)
         visits = n[:, state_pairs].sum(axis=2)
-        pair_visits = np.zeros_like(n)
-        pair_visits[:, state_pairs] = visits[:, :, None]
-        count_bonus = COUNT_BONUS * np.maximum(1.0, 0.5 * np.log(np.maximum(pair_visits, 1.0)))
+        samples = np.maximum(n.sum(axis=1, keepdims=True), 1.0)  # of each task
+        count_bonus = COUNT_BONUS * np.maximum(1.0, 0.5 * np.log(samples))
         # Paper: one radius for all of a stage. Here it follows the variance of the targets of a
         # pair, as in Bernstein's inequality, so that stages without randomness add little.
         bonus = SPREAD_BONUS * np.sqrt(variance / m) + count_bonus * (high - low) / m

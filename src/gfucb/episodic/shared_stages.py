@@ -27,8 +27,8 @@ REWARD_LEVELS = 8
 # of n pairs of state and action, or of n stages, by a factor of n e^2. The sum over all would not
 # do: what is random and does not depend on the stage outweighs what does.
 LARGEST_CONTRADICTION = 2.0
-# With fewer episodes of all tasks nothing can contradict: an agent in a lock shared stages whose
-# actions differ, predicted badly, and used another model for hundreds of episodes.
+# With fewer episodes of all tasks nothing can contradict: in locks stages whose actions differ were
+# then shared for the first ten episodes.
 FEWEST_EPISODES = 16
 # Of the logarithm of an evidence.
 ROUNDING = 1e-6

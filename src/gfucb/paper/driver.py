@@ -32,6 +32,7 @@ def reproduce(
     engine: Engine | None = None,
     only: str = "*",
     only_what_is_there: bool = False,
+    only_jobs: bool = False,
 ) -> list[Verdict]:
     """Compute the missing jobs in `out`, then write rows, figure and verdicts.
 
@@ -48,9 +49,11 @@ def reproduce(
         only: compute only jobs whose names match this pattern.
         only_what_is_there: compute nothing; draw the jobs that are finished. Jobs under way count
             as far as they are computed, and the page says how many there are.
+        only_jobs: compute jobs and draw nothing, on a machine without the packages of figures; a
+            later call draws them.
 
     Returns:
-        The verdicts; none while jobs are missing.
+        The verdicts; none while jobs are missing, or with `only_jobs`.
     """
     jobs = reproduction.jobs(options)
     wanted = [job for job in jobs if fnmatchcase(job.name, only)]
@@ -68,7 +71,7 @@ def reproduce(
         stored = [directory.job_here(job) for job in wanted]
         progress = Progress(lambda job: advance(len(directory.finished(names))), problem=problem)
         run_jobs(stored, directory.jobs, engine=engine, device=options.device, progress=progress)
-        if len(directory.finished(names)) < len(names):
+        if only_jobs or len(directory.finished(names)) < len(names):
             return []
     return _summarise(name, reproduction, directory, options, names)
 
