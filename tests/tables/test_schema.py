@@ -233,18 +233,6 @@ def test_schemas_that_make_no_sense_are_refused(arguments, message):
         Schema.of(log(), **arguments)
 
 
-@pytest.mark.parametrize("rewards", ["$256.33", "2026-01-31", "1,5", "high"])
-def test_rewards_that_are_no_numbers_are_refused_before_the_schema_is_used(rewards):
-    cure = r"'revenue' is a reward .* \(.*\) in row 0; .* table\['revenue'\].str.replace"
-    with pytest.raises(InvalidInputError, match=cure):
-        Schema.of(log().assign(revenue=rewards), **ROLES)
-
-
-def test_a_schema_may_be_made_of_a_log_whose_rewards_are_missing():
-    assert Schema.of(log().assign(revenue=None), **ROLES).reward == "revenue"
-    assert Schema.of(log().drop(columns="revenue"), **ROLES).reward == "revenue"
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
