@@ -60,14 +60,15 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="the directory of jester5k")
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="END, or START END")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", help="keep finished runs here, and do not repeat them")
     parser.add_argument("--out", default="runs/examples/jester")
     given = parser.parse_args(words)
     with np.load(given.data / "jester5k" / "jester5k.npz") as archive:
         environment = partial(Users, archive["ratings"].astype(float), given.users)
-    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
-    result = gfucb.compare(environment, AGENTS, **how)
+    how = {"num_rounds": given.rounds, "processes": given.processes, "out": given.runs}
+    result = gfucb.compare(environment, AGENTS, seeds=range(*given.seeds), **how)
     print(result)
     result.save(given.out)
     save(late_regret(result.rows), Path(given.out) / "late_regret")  # shows small differences

@@ -7,7 +7,6 @@ a price, a size and a specialty. The reward is quality minus cost, which teams w
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +37,7 @@ class Teams:
         self.needs = draws.normal([1.0, 1.0], 0.6, (num_teams, 2))  # of size, of code
         self.schema = Schema.of(self.requests(0), task="team", action="model", actions=MODELS)
 
-    def requests(self, index: int) -> dict[str, Any]:
+    def requests(self, index: int) -> dict[str, list[str] | np.ndarray]:
         """A request of each team."""
         draws = np.random.default_rng([self.seed, 1, index])
         return {
@@ -50,8 +49,7 @@ class Teams:
 
     def round(self, round_index: int) -> BanditRound:
         """Candidates, and the expected quality minus cost of every model."""
-        table = self.requests(round_index)
-        offers = self.schema.offers(table)
+        offers = self.schema.offers(table := self.requests(round_index))
         needs = self.needs * [[1.0, 1.5 if kind == "code" else -0.5] for kind in table["kind"]]
         skills = np.array([MODELS["log_size"], MODELS["writes_code"]], dtype=float)  # [2, model]
         quality = 1 / (1 + np.exp((table["prompt"] @ self.difficulty)[:, None] - needs @ skills))
@@ -67,7 +65,7 @@ class AlwaysMedium(gfucb.Uniform):
     def __init__(self, environment: Teams, seed: int) -> None:
         super().__init__(environment.num_tasks)
 
-    def decide(self, candidates: Any, tasks: Any = None, available: Any = None) -> Decision:
+    def decide(self, candidates, tasks=None, available=None) -> Decision:
         """Choose it in every row."""
         only = torch.tensor([name == "medium" for name in MODELS["model"]])
         return super().decide(candidates, tasks, only.expand(candidates.shape[:2]))
@@ -86,12 +84,14 @@ AGENTS = {
 def main(words: list[str] | None = None) -> None:
     """Compare the default agent with linear ones and with one model for all requests."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value in {"rounds": 300, "seeds": 10, "processes": 1}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="END, or START END")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", help="keep finished runs here, and do not repeat them")
     parser.add_argument("--out", default="runs/examples/model_routing")
     given = parser.parse_args(words)
-    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
-    print(result := gfucb.compare(Teams, AGENTS, **how))
+    how = {"num_rounds": given.rounds, "processes": given.processes, "out": given.runs}
+    print(result := gfucb.compare(Teams, AGENTS, seeds=range(*given.seeds), **how))
     result.save(given.out)
 
 

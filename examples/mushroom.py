@@ -61,15 +61,16 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the directory of mushroom")
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="END, or START END")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", help="keep finished runs here, and do not repeat them")
     parser.add_argument("--out", default="runs/examples/mushroom")
     given = parser.parse_args(words)
     names = ["class", *(f"column {number:02}" for number in range(1, 23))]
     path = given.data / "mushroom" / "agaricus-lepiota.data"
     table = pd.read_csv(path, names=names, na_values="?", dtype=str)
-    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
-    result = gfucb.compare(partial(Mushrooms, table), AGENTS, **how)
+    how = {"num_rounds": given.rounds, "processes": given.processes, "out": given.runs}
+    result = gfucb.compare(partial(Mushrooms, table), AGENTS, seeds=range(*given.seeds), **how)
     print(result)
     result.save(given.out)
 

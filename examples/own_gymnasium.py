@@ -84,12 +84,13 @@ def main(words: list[str] | None = None) -> None:
     """Compare optimism, randomised values and random actions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=150)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="END, or START END")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", help="keep finished runs here, and do not repeat them")
     parser.add_argument("--out", default="runs/examples/own_gymnasium")
     given = parser.parse_args(words)
-    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
-    result = gfucb.compare(corridors, AGENTS, **how)
+    how = {"num_rounds": given.rounds, "processes": given.processes, "out": given.runs}
+    result = gfucb.compare(corridors, AGENTS, seeds=range(*given.seeds), **how)
     print(result)
     result.save(given.out)
 

@@ -58,14 +58,15 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the directory of school")
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="END, or START END")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", help="keep finished runs here, and do not repeat them")
     parser.add_argument("--out", default="runs/examples/school")
     given = parser.parse_args(words)
     with np.load(given.data / "school" / "school.npz") as archive:
         arrays = [archive[name].astype(float) for name in ("X", "y", "task")]
-    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
-    result = gfucb.compare(partial(Schools, *arrays), AGENTS, **how)
+    how = {"num_rounds": given.rounds, "processes": given.processes, "out": given.runs}
+    result = gfucb.compare(partial(Schools, *arrays), AGENTS, seeds=range(*given.seeds), **how)
     print(result)
     result.save(given.out)
 

@@ -85,13 +85,13 @@ def main(words: list[str] | None = None) -> None:
     """Compare the default agent with linear alternatives."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=365)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[10], help="END, or START END")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--runs", help="keep finished runs here, and do not repeat them")
     parser.add_argument("--out", default="runs/examples/store_promotions")
     given = parser.parse_args(words)
-    how = {"seeds": range(given.seeds), "num_rounds": given.rounds, "processes": given.processes}
-    result = gfucb.compare(partial(Stores, 40), AGENTS, **how)
-    print(result)
+    how = {"num_rounds": given.rounds, "processes": given.processes, "out": given.runs}
+    print(result := gfucb.compare(partial(Stores, 40), AGENTS, seeds=range(*given.seeds), **how))
     result.save(given.out)
 
 

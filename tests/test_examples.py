@@ -52,6 +52,7 @@ def data(tmp_path_factory) -> Path:
 def test_examples_run_in_a_small_form(path, data, tmp_path, monkeypatch, capsys):
     module = load(path, monkeypatch)
     words = ["--rounds", "2", "--seeds", "1", "--out", str(tmp_path)]
+    words += ["--runs", str(tmp_path / "runs")]
     if path.stem in NEEDS_DATA:
         words += ["--data", str(data)]
     module.main([*words, "--users", "10"] if path.stem == "jester" else words)

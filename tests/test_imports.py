@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gfucb
+from gfucb.cli.main import main
 
 PACKAGE = Path(gfucb.__file__).parent
 OPTIONAL = (
@@ -35,15 +36,23 @@ def test_the_overview_and_the_version_need_no_other_package():
     assert result.stdout.endswith(f"gfucb {gfucb.__version__}\n")
 
 
-def test_a_command_without_its_packages_names_the_cure():
+@pytest.mark.parametrize("name", ["tyro", "rich"])
+def test_a_command_without_its_packages_names_the_cure(name):
     result = run(
         "import sys\n"
-        "sys.modules['tyro'] = None\n"
+        f"sys.modules['{name}'] = None\n"
         "from gfucb.cli.main import main\n"
         "main(['presets'])\n"
     )
     assert result.returncode == 1
-    assert result.stderr == "gfucb's command line needs tyro: pip install 'gfucb[experiments]'\n"
+    assert result.stderr == f"gfucb's command line needs {name}: pip install 'gfucb[experiments]'\n"
+
+
+def test_a_command_that_needs_a_package_only_when_it_runs_names_the_cure(monkeypatch):
+    monkeypatch.delitem(sys.modules, "gfucb.runs.report", raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(SystemExit, match=r"command line needs jinja2: pip install 'gfucb\[exp"):
+        main(["report", "runs"])
 
 
 @pytest.mark.slow
@@ -64,8 +73,12 @@ def test_an_agent_and_a_run_load_only_what_they_use():
         "print(sorted(optional & set(sys.modules)))\n"
         "import gfucb.runs\n"
         "print(sorted(optional & set(sys.modules)))\n"
+        "from gfucb.cli.commands import DEFAULTS\n"
+        "DEFAULTS['compare']([])\n"  # all that `gfucb compare --help` needs
+        "print(sorted(optional & set(sys.modules)))\n"
     )
-    assert result.stdout == "[]\nFalse\n['sqlite3']\n['sqlite3']\n", result.stderr
+    expected = "[]\nFalse\n['sqlite3']\n['sqlite3']\n['rich', 'sqlite3', 'tyro']\n"
+    assert result.stdout == expected, result.stderr
 
 
 def test_names_that_runs_load_at_first_use():

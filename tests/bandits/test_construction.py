@@ -15,7 +15,8 @@ from gfucb import (
     LinearClass,
     VariableProjection,
 )
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError, NotEnoughMemoryError
+from gfucb.core.memory import memory_of_tasks
 from gfucb.estimation import (
     AdamFit,
     Alternating,
@@ -98,6 +99,20 @@ NAN, INF = math.nan, math.inf
 def test_wrong_settings_are_refused_with_what_was_expected(options, message):
     with pytest.raises(InvalidInputError, match=message):
         GFUCB(**({"num_tasks": 3} | options))
+
+
+@pytest.mark.parametrize(
+    "candidates", [torch.rand(1, 2, 3), torch.tensor([[0, 1]]), torch.rand(1, 2, 1, 8, 8)]
+)
+def test_more_tasks_than_memory_can_hold_are_refused_by_their_number(candidates):
+    agent = GFUCB(2**60)
+    with pytest.raises(NotEnoughMemoryError, match=f"{2**60} tasks; build it for the tasks that"):
+        agent.decide(candidates, tasks=[0])
+
+
+def test_other_errors_of_torch_are_not_about_memory():
+    with pytest.raises(RuntimeError, match="no kernel"), memory_of_tasks(3):
+        raise RuntimeError("no kernel")
 
 
 @pytest.mark.parametrize("radius", [-1.0, NAN, INF, "3", None])

@@ -77,7 +77,13 @@ def test_two_processes_are_one_agent_even_if_one_is_killed_in_a_fit(alone, tmp_p
     fuse = tmp_path / "die"
     make = functools.partial(make_dying_agent, str(fuse), kill_this_process)
     directory = tmp_path / "shards"
+    wide = torch.zeros(2, 3, COLUMNS + 1)
+    decision = gfucb.GFUCB(TASKS).decide(wide, tasks=[0, 1])
     with ShardedAgent(make, num_tasks=TASKS, num_shards=2, directory=directory) as agent:
+        for mistake in (decision, decision[[]]):  # nothing of it is stored
+            with pytest.raises(InvalidInputError, match="cannot read inputs of shape"):
+                agent.observe(mistake, [1.0] * len(mistake.tasks))
+        assert agent.directory.input_kind is None and not list(directory.rglob("rewards*"))
         found = play_agent(agent, 0, 2)
         fuse.touch()  # the fit of the next rewards kills a shard in its first step
         first = agent.processes
@@ -87,8 +93,7 @@ def test_two_processes_are_one_agent_even_if_one_is_killed_in_a_fit(alone, tmp_p
         assert float((weights_in(agent) - weights_of(expected)).abs().max()) < 1e-9
         with pytest.raises(InvalidInputError, match="candidates must have the shape"):
             agent.decide(torch.zeros(0, 3, COLUMNS))
-        before, wide = agent.processes, torch.zeros(2, 3, COLUMNS + 1)
-        decision = gfucb.GFUCB(TASKS).decide(wide, tasks=[0, 1])
+        before = agent.processes
         for mistake in (
             lambda: agent.decide(wide, tasks=[0, 1]),
             lambda: agent.observe(decision, [1, 0]),

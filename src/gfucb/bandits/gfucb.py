@@ -18,6 +18,7 @@ from gfucb.bandits.forgetting import Forgetting, KeepingRules
 from gfucb.bandits.learner import Learner
 from gfucb.bandits.log_learning import learn_log
 from gfucb.core.action_sets import ActionSets
+from gfucb.core.memory import memory_of_tasks
 from gfucb.core.protocols import (
     ActionSelector,
     BatchedActionSelector,
@@ -173,11 +174,12 @@ class GFUCB(ExplainedAgent):
     @gradients_allowed()
     def decide_sets(self, action_sets: ActionSets) -> Decision:
         """`decide` for contexts and action sets that are checked already."""
-        confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
-        action_sets = action_sets.caching(confidence_set.center.representation)
-        selector = self._selector_for(confidence_set)
-        selection = selector(confidence_set, action_sets)  # line 4: f_t and A_t
-        return self._decision(confidence_set, action_sets, selection)
+        with memory_of_tasks(self.num_tasks):
+            confidence_set = self._confidence_set_for(action_sets)  # line 2: F_t
+            action_sets = action_sets.caching(confidence_set.center.representation)
+            selector = self._selector_for(confidence_set)
+            selection = selector(confidence_set, action_sets)  # line 4: f_t and A_t
+            return self._decision(confidence_set, action_sets, selection)
 
     def decide_from(
         self,
@@ -207,7 +209,8 @@ class GFUCB(ExplainedAgent):
             scored = all_scored(decision.prediction, values, tasks, shards)
             radius_state = radius_state.after(*scored)
         offered = None if decision.offered is None else decision.offered.inputs
-        self.learner.learn(tasks, inputs, values, decision.valid_features(), offered)
+        with memory_of_tasks(self.num_tasks):
+            self.learner.learn(tasks, inputs, values, decision.valid_features(), offered)
         self.radius_state = with_reward_scale(radius_state, self.learner.scale.scale)
 
     @gradients_allowed()
@@ -274,10 +277,7 @@ class GFUCB(ExplainedAgent):
         )
 
     def _decision(
-        self,
-        confidence_set: ConfidenceSet,
-        action_sets: ActionSets,
-        selection: Selection,
+        self, confidence_set: ConfidenceSet, action_sets: ActionSets, selection: Selection
     ) -> Decision:
         """The decision with its prediction and the features that `observe` uses again."""
         center = confidence_set.center

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import gfucb
 from gfucb.core.errors import GFUCBError
 
+# What the extra `experiments` installs, by the names of modules.
+EXPERIMENTS = {"sklearn", "pandas", "matplotlib", "tyro", "rich", "filelock", "jinja2"}
 OVERVIEW = """\
 gfucb: multitask bandits and episodic MDPs with a shared representation
 
@@ -58,12 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from rich.console import Console
 
         from gfucb.cli.commands import parse
-    except ModuleNotFoundError as error:
-        raise SystemExit(
-            f"gfucb's command line needs {error.name}: pip install 'gfucb[experiments]'"
-        ) from error
-    try:
+
         parse(words)(Console())
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in EXPERIMENTS:
+            raise
+        raise SystemExit(
+            f"gfucb's command line needs {package}: pip install 'gfucb[experiments]'"
+        ) from error
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has closed it.
         sys.stderr.close()

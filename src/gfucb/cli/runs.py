@@ -18,12 +18,9 @@ from gfucb.runs.build_run import with_settings
 from gfucb.runs.comparison import Comparison, Listener, run_comparison
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
 from gfucb.runs.metrics import metric_of
-from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ENVIRONMENTS, agent_label
-from gfucb.runs.report import write_report
 from gfucb.runs.single import final_result, run
-from gfucb.runs.summary import load_rows, summarise
 from gfucb.runs.text_files import write_text
 
 
@@ -128,6 +125,10 @@ class CompareCommand:
                 listener=listener,
                 sinks=sinks,
             )
+        # Not at the top: `--help` needs neither pandas nor matplotlib.
+        from gfucb.runs.plots import comparison_curves, save
+        from gfucb.runs.summary import load_rows, summarise
+
         table = summarise(self.out)
         write_text(self.out / "summary.csv", table.to_csv(index=False))
         rows = load_rows(self.out)
@@ -148,5 +149,7 @@ class ReportCommand:
 
     def __call__(self, console: Console) -> None:
         """Write DIRECTORY/report.html."""
+        from gfucb.runs.report import write_report
+
         load_plugins(self.plugin)
         console.print(f"report: {write_report(self.directory)}", highlight=False)

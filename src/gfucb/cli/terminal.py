@@ -5,22 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from gfucb.evaluation import Evaluation
-from gfucb.runs.audit import RunAudit
-from gfucb.runs.benchmark_results import Ratio
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.presets import PRESETS
 from gfucb.runs.registry import agent_label
-from gfucb.runs.summary import REFERENCES, presentable
-from gfucb.theory.bounds_table import Bound
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gfucb.evaluation import Evaluation
+    from gfucb.runs.audit import RunAudit
+    from gfucb.runs.benchmark_results import Ratio
+    from gfucb.theory.bounds_table import Bound
 
 
 def _log_tenths(console: Console, name: str, done: int, total: int, unit: str) -> None:
@@ -182,6 +184,8 @@ def _quantity(amount: float, unit: str) -> str:
 
 def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
     """The summary that `compare` prints."""
+    from gfucb.runs.summary import REFERENCES, presentable  # not at the top: it needs pandas
+
     seeds, metric = int(table["seeds"].max()), metric_of(table.columns)
     shown = Table(
         title=f"{metric.title} after {num_rounds} rounds of {num_tasks} tasks",

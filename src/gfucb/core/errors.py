@@ -52,6 +52,10 @@ class FailedJobsError(GFUCBError, RuntimeError):
     """Some jobs of a sweep failed; the others are finished, and the message names an error."""
 
 
+class NotEnoughMemoryError(GFUCBError, MemoryError):
+    """The tensors of an agent do not fit into memory; the message says what to do."""
+
+
 class TooManyTuplesError(GFUCBError, ValueError):
     """There are more action tuples than enumeration accepts."""
 

@@ -126,6 +126,10 @@ class ShardedAgent(ClosedAtExit):
         if self._inputs is not None:
             require_alike(inputs, self._inputs.like())
             return
+        # Nothing was learned, so only the networks know which inputs they take. A decision changes
+        # nothing, and is refused by all shards or by none.
+        example = inputs[:1] if len(inputs) else inputs.new_zeros(1, *inputs.shape[1:])
+        self.decide(example[:, None], [0])
         self._inputs = InputKind(tuple(inputs.shape[1:]), inputs.dtype)
         if self.directory is not None:
             self.directory.keep(self._inputs)

@@ -16,8 +16,8 @@ from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets
-from gfucb.core.validation.episodes import validate_stage, validate_transitions
-from gfucb.core.validation.settings import validate_count, validate_seed
+from gfucb.core.validation.episodes import validate_size, validate_stage, validate_transitions
+from gfucb.core.validation.settings import validate_seed
 from gfucb.core.validation.states import (
     validate_state,
     validate_state_names,
@@ -59,8 +59,7 @@ class CellLearner:
     def __init__(
         self, num_tasks: int, horizon: int, ranges: Sequence[Range | None], seed: int
     ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.horizon = validate_count(horizon, "horizon")
+        self.num_tasks, self.horizon = validate_size(num_tasks, horizon)
         self.seed = validate_seed(seed)
         self.ranges = ReturnRanges(num_tasks, ranges)
         self.plan_index = 0

@@ -20,8 +20,8 @@ from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import gradients_allowed, validate_action_sets
-from gfucb.core.validation.episodes import validate_stage
-from gfucb.core.validation.settings import validate_count, validate_ranges, validate_ridge
+from gfucb.core.validation.episodes import validate_size, validate_stage
+from gfucb.core.validation.settings import validate_ranges, validate_ridge
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import Floats
 from gfucb.episodic.episodic_settings import (
@@ -76,8 +76,7 @@ class FunctionLearner:
         reward_weight: float = 0.0,
         warm_start: bool = True,
     ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.horizon = validate_count(horizon, "horizon")
+        self.num_tasks, self.horizon = validate_size(num_tasks, horizon)
         known = as_representation_class(representation)
         value_range, reward_range = validate_ranges(value_range, reward_range)
         selector = default_action_selector(known) if action_selector is None else action_selector

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import memory_of_tasks
 from gfucb.core.protocols import (
     ActionSelector,
     Backup,
@@ -16,8 +17,8 @@ from gfucb.core.protocols import (
 )
 from gfucb.core.records import Decision, Row
 from gfucb.core.validation.arrays import ArrayLike
-from gfucb.core.validation.episodes import validate_stage
-from gfucb.core.validation.settings import validate_count, validate_ranges
+from gfucb.core.validation.episodes import validate_size, validate_stage
+from gfucb.core.validation.settings import validate_ranges
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.class_learner import ClassLearner
 from gfucb.episodic.episodic_settings import Range, stage_ranges
@@ -122,8 +123,7 @@ class EpisodicGFUCB:
         reward_weight: float = 0.0,
         warm_start: bool = True,
     ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.horizon = validate_count(horizon, "horizon")
+        self.num_tasks, self.horizon = validate_size(num_tasks, horizon)
         settings: dict[str, Any] = {
             "backup": backup,
             "fit": fit,
@@ -173,7 +173,8 @@ class EpisodicGFUCB:
             candidates: the first observations, [row, action, *input].
             tasks: the task of each row, [row]; by default all tasks, in order.
         """
-        self.learner.plan(candidates, tasks)
+        with memory_of_tasks(self.num_tasks):
+            self.learner.plan(candidates, tasks)
 
     def decide(self, stage: int, candidates: ArrayLike, tasks: ArrayLike | None = None) -> Decision:
         """Choose an action for every row of a stage: line 9 of Algorithm 2.

@@ -16,9 +16,8 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
-from gfucb.core.validation.episodes import validate_candidates, validate_stage
+from gfucb.core.validation.episodes import validate_candidates, validate_size, validate_stage
 from gfucb.core.validation.settings import (
-    validate_count,
     validate_not_negative,
     validate_number,
     validate_pair,
@@ -116,8 +115,7 @@ class LSVIUCB:
         value_range: tuple[float, float] = (0.0, 1.0),
         replan_growth: float = 2.0,
     ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.horizon = validate_count(horizon, "horizon")
+        self.num_tasks, self.horizon = validate_size(num_tasks, horizon)
         self.beta = validate_not_negative(beta, "beta")
         self.ridge = validate_ridge(ridge)
         self.value_range = validate_pair(value_range, "value_range")

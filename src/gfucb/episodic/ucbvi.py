@@ -13,8 +13,8 @@ from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets
-from gfucb.core.validation.episodes import validate_stage
-from gfucb.core.validation.settings import validate_count, validate_not_negative, validate_pair
+from gfucb.core.validation.episodes import validate_size, validate_stage
+from gfucb.core.validation.settings import validate_not_negative, validate_pair
 from gfucb.core.validation.states import validate_state_names, validate_state_tensor
 from gfucb.episodic.buffer import StageBuffer
 from gfucb.episodic.distinct_rows import Floats
@@ -46,8 +46,7 @@ class UCBVI:
         bonus: float = 1.0,
         value_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
-        self.horizon = validate_count(horizon, "horizon")
+        self.num_tasks, self.horizon = validate_size(num_tasks, horizon)
         self.bonus = validate_not_negative(bonus, "bonus")
         self.value_range = validate_pair(value_range, "value_range")
         self.plan_index = 0

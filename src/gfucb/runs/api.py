@@ -36,6 +36,7 @@ from gfucb.runs.sources import (
     environment_source,
     is_environment,
 )
+from gfucb.runs.store import distinct_provenance
 from gfucb.runs.summary import load_rows, load_seconds, presentable, summarise_rows
 from gfucb.runs.text_files import write_json, write_text
 from gfucb.runs.work import AgentRun
@@ -50,10 +51,12 @@ class ComparisonResult:
     Attributes:
         rows: one row per agent, seed and round.
         table: one line per agent, the best first; see `summarise_rows`.
+        provenance: which code and machine computed the runs, each once.
     """
 
     rows: pd.DataFrame
     table: pd.DataFrame
+    provenance: Sequence[Mapping[str, Any]]
 
     def figure(self) -> Figure:
         """Cumulative regret per task: mean and 95% band over seeds.
@@ -65,13 +68,15 @@ class ComparisonResult:
     def save(self, directory: Path | str) -> None:
         """Write rows.csv, summary.csv, provenance.json, and the figure as .png and .svg.
 
-        The figure is named regret, or reward where no regret is known.
+        The figure is named regret, or reward where no regret is known. Where runs are of several
+        commits or machines, provenance.json lists all of them.
         """
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         write_text(path / "rows.csv", self.rows.to_csv(index=False))
         write_text(path / "summary.csv", self.table.to_csv(index=False))
-        write_json(path / "provenance.json", current_provenance())
+        is_one, known = len(self.provenance) == 1, list(self.provenance)
+        write_json(path / "provenance.json", known[0] if is_one else {"computed_by": known})
         save(self.figure(), path / metric_of(self.rows.columns).name)
 
     def __repr__(self) -> str:
@@ -134,9 +139,11 @@ def compare(
         _require_importable(jobs)
     if out is None:
         rows, seconds = _in_memory(jobs, processes)
+        provenance = [current_provenance()]
     else:
         rows, seconds = _on_disk(jobs, Path(out), processes, sinks)
-    return ComparisonResult(rows, summarise_rows(rows, seconds, reference))
+        provenance = distinct_provenance(Path(out) / job.name for job in jobs.values())
+    return ComparisonResult(rows, summarise_rows(rows, seconds, reference), provenance)
 
 
 def _distinct(seeds: Iterable[int]) -> list[int]:

@@ -30,6 +30,7 @@ from ray.exceptions import (
 )
 
 from gfucb.core.errors import GFUCBError, InvalidInputError
+from gfucb.core.last_message import printed_if_killed
 from gfucb.runs.jobs import Job, Outcome, Progress, rarely
 from gfucb.runs.plugins import plugin_sources
 from gfucb.runs.pool import POLL_SECONDS
@@ -53,6 +54,12 @@ OBJECT_STORE_BYTES = 200 * 2**20
 CONNECT_SECONDS = 10.0
 ADDRESS = re.compile(r"[^/\s]+:\d{1,5}")
 USAGE_STATISTICS = "RAY_USAGE_STATS_ENABLED"
+# If the raylet of this machine or the head of the cluster dies, Ray ends this process at once.
+ENDED_BY_RAY = (
+    "gfucb: this process was ended before its jobs were. If nobody stopped it, a system process "
+    "of Ray has died, for example because memory ran out. What was computed is stored: repeat the "
+    "command to resume"
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class RayEngine:
         kind = torch.device(device)
         if kind.index is not None:
             raise InvalidInputError(f"Ray chooses the GPU: device must be {kind.type}")
-        with self._connected() as is_own:
+        with printed_if_killed(ENDED_BY_RAY), self._connected() as is_own:
             resource = "CPU" if kind.type == "cpu" else "GPU"
             if not ray.cluster_resources().get(resource):
                 raise InvalidInputError(

@@ -16,33 +16,38 @@ Array = NDArray[np.float64]
 
 # A spread below this share of the largest magnitude is rounding.
 CONSTANT_SPREAD = 1e-12
+# What to do about values of another kind than a schema states.
+OTHER_KIND = "make a schema in which the column is of another kind"
 
 
-def numbers_of(column: RawColumn, expected: str, values: str = "numbers") -> Array:
+def numbers_of(
+    column: RawColumn, expected: str, values: str = "numbers", cure: str = OTHER_KIND
+) -> Array:
     """The values of a column as float64 [row] of at most 1e15; missing ones are NaN.
 
-    Messages say that the column is of the kind `expected` and must hold `values`.
+    Messages say that the column is of the kind `expected` and must hold `values`, and the `cure`.
     """
     parsed = column.parsed()
     if parsed.kind not in ("number", "boolean", "empty"):
         texts = column.texts() if column.kind == "text" else []
         rows = [row for row, text in enumerate(texts) if text is not None and not _is_number(text)]
         present = np.flatnonzero(~column.missing)
-        refuse(column, expected, rows[0] if rows else int(present[0]), values)
+        refuse(column, expected, rows[0] if rows else int(present[0]), values, cure)
     numbers = np.where(column.missing, np.nan, parsed.values.astype(np.float64))
     wrong = np.flatnonzero(~column.missing & ~(np.abs(numbers) <= LARGEST_INPUT))
     if len(wrong):
-        refuse(column, expected, int(wrong[0]), f"numbers of at most {LARGEST_INPUT:g}")
+        refuse(column, expected, int(wrong[0]), f"numbers of at most {LARGEST_INPUT:g}", cure)
     return numbers
 
 
-def refuse(column: RawColumn, kind: str, row: int, expected: str) -> NoReturn:
+def refuse(
+    column: RawColumn, kind: str, row: int, expected: str, cure: str = OTHER_KIND
+) -> NoReturn:
     """Say what a column holds in a row, what was expected, and what to do."""
     shown = f"{column.values[row]!s:.40}" if len(column) else "no rows"
     raise InvalidInputError(
         f"the column {column.name!r} is a {kind} and must hold {expected}, got {column.kind} "
-        f"({shown}) in row {row}; correct the value, or make a schema in which the column is of "
-        "another kind"
+        f"({shown}) in row {row}; correct the value, or {cure}"
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
@@ -26,6 +27,7 @@ from gfucb.tables.columns import Columns, Encoder, validate_kinds
 from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.labels import Labels
 from gfucb.tables.offers import Offers, availability
+from gfucb.tables.raw_columns import RawColumn
 from gfucb.tables.schema_json import (
     read_schema_file,
     schema_from_json,
@@ -117,6 +119,8 @@ class Schema:
         roles = _distinct_roles(task, action, item, reward) | ({group} if group else set())
         kinds, ignored = _checked(raw, columns, ignore, roles)
         _require_no_misspelling(raw, roles, ignored | set(kinds))
+        if reward in raw.names:  # a table may lack its rewards
+            _numbers_of_rewards(raw.column(reward))
         if kinds and transformer is not None:
             raise InvalidInputError("pass columns or a transformer, which encodes all columns")
         context: Encoder = (
@@ -184,7 +188,7 @@ class Schema:
             raise InvalidInputError(
                 f"the column {self.reward!r} has no reward in row {row}; leave such rows out"
             )
-        return torch.from_numpy(numbers_of(column, "reward"))
+        return torch.from_numpy(_numbers_of_rewards(column))
 
     def _encode(self, table: TableLike, raw: RawTable) -> Tensor:
         # Transformers need the table as it was given.
@@ -226,6 +230,15 @@ class Schema:
     def load(cls, path: str | os.PathLike[str], transformer: Any = None) -> Schema:
         """Read a file that `save` wrote, or that of an agent with the note "schema"."""
         return cls.from_json(read_schema_file(path), transformer)
+
+
+def _numbers_of_rewards(column: RawColumn) -> NDArray[np.float64]:
+    """The rewards [row], NaN where they are missing; refuse text such as "$256.33"."""
+    cure = (
+        "convert the column to numbers before: for example "
+        f"table[{column.name!r}].str.replace('[$,]', '', regex=True).astype(float)"
+    )
+    return numbers_of(column, "reward", cure=cure)
 
 
 def _distinct_roles(*names: str | None) -> set[str]:

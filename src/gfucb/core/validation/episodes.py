@@ -16,9 +16,29 @@ from torch import Tensor
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Decision, Transitions
 from gfucb.core.validation.arrays import LARGEST_INPUT, to_tensor
-from gfucb.core.validation.settings import LARGEST_REWARD
+from gfucb.core.validation.settings import LARGEST_REWARD, validate_count
 
 Floats = NDArray[np.float64]
+# A plan visits every stage: longer horizons take minutes for each.
+LARGEST_HORIZON = 10**5
+# Values are kept for every task and stage, a hundred bytes and more for each.
+MOST_TASK_STAGES = 10**7
+
+
+def validate_size(num_tasks: Any, horizon: Any) -> tuple[int, int]:
+    """The number of tasks and the horizon of an agent, if it can plan with them."""
+    tasks, stages = validate_count(num_tasks, "num_tasks"), validate_count(horizon, "horizon")
+    if stages > LARGEST_HORIZON:
+        raise InvalidInputError(
+            f"horizon must be at most {LARGEST_HORIZON}, got {stages}: an agent plans for every "
+            "stage; end episodes earlier, or let one stage be several steps of the environment"
+        )
+    if tasks * stages > MOST_TASK_STAGES:
+        raise InvalidInputError(
+            f"num_tasks times horizon must be at most {MOST_TASK_STAGES}, got {tasks} times "
+            f"{stages}; divide the tasks among several agents, or shorten the horizon"
+        )
+    return tasks, stages
 
 
 def validate_stage(stage: Any, horizon: int) -> int:
