@@ -26,7 +26,7 @@ from gfucb.runs.registry import AGENTS
 SEEDS = tuple(range(200, 220))
 # The effect of the exploration bonus is smaller than the variation between runs, so the two curves
 # that measure it have additional seeds.
-ADDITIONAL_SEEDS = tuple(range(220, 260))
+ADDITIONAL_SEEDS = tuple(range(220, 300))
 NUM_TASKS = 10
 GROUP_SIZES = (1, 5, 10)
 EPSILONS = (0.01, 0.05, 0.1)
@@ -159,14 +159,14 @@ def curve_rows(
     seeds: Sequence[int],
     sizes: Sizes,
     options: Options,
-    self_supervision: Literal["auto"] | None = "auto",
+    # The committed rows were made without self-supervision.
+    self_supervision: Literal["auto"] | None = None,
     environment: Callable[[int], ImageBandit] | None = None,
 ) -> list[Row]:
     """Run a curve on some seeds: one row for each seed and every `stride` rounds.
 
     `seconds` is the wall time of one seed's run up to that round; batched runs share it equally.
-    `self_supervision` is that of the agents; "auto" is their default. `environment` makes that of a
-    seed; by default the one of the figure.
+    `environment` makes that of a seed; by default the one of the figure.
     """
     make = environment or partial(_environment, curve, options)
     environments = [make(seed) for seed in seeds]
