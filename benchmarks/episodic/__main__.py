@@ -20,7 +20,7 @@ from gfucb.runs.text_files import write_json, write_text
 from .contenders import CONTENDERS
 from .problems import GROUPS, PROBLEMS
 from .running import Plan, run, tune
-from .table import comparison_markdown, markdown, results
+from .table import comparison_markdown, markdown, overview_markdown, results
 
 OUT = Path("runs") / "episodic"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -74,7 +74,8 @@ def main(words: Sequence[str] | None = None) -> None:
         raise SystemExit(f"there are no finished runs in {plan.out}; start them with `run`")
     directory = given.to or given.out
     directory.mkdir(parents=True, exist_ok=True)
-    parts = markdown(content["results"]), comparison_markdown(content["comparisons"])
+    lines, comparisons = content["results"], content["comparisons"]
+    parts = overview_markdown(lines), markdown(lines), comparison_markdown(comparisons)
     text = "\n".join(part for part in parts if part)
     write_text(directory / "table.md", text)
     write_json(directory / "table.json", content)

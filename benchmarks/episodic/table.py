@@ -118,6 +118,40 @@ def markdown(lines: Sequence[dict[str, Any]]) -> str:
     return HEADER + "\n".join(rows) + "\n"
 
 
+def overview_markdown(lines: Sequence[dict[str, Any]]) -> str:
+    """Episodes until solved as text: a row for each problem, a column for each agent."""
+    cells = {(line["problem"], line["contender"]): line for line in lines}
+    problems = [name for name in PROBLEMS if any(problem == name for problem, _ in cells)]
+    contenders = [name for name in CONTENDERS if any(name == other for _, other in cells)]
+    rows = [
+        ["problem", *(_heading(name, lines) for name in contenders)],
+        ["---"] * (1 + len(contenders)),
+        *(
+            [PROBLEMS[problem].description]
+            + [_overview_cell(problem, name, cells.get((problem, name))) for name in contenders]
+            for problem in problems
+        ),
+    ]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _heading(contender: str, lines: Sequence[dict[str, Any]]) -> str:
+    numbers = sorted({line["num_seeds"] for line in lines if line["contender"] == contender})
+    seeds = " or ".join(map(str, numbers))
+    return f"{CONTENDERS[contender].label}; {seeds} seed{'' if numbers == [1] else 's'}"
+
+
+def _overview_cell(problem: str, contender: str, line: dict[str, Any] | None) -> str:
+    if line is None:
+        return "not run" if CONTENDERS[contender].suits(problem) else "does not apply"
+    if line["num_solved"] == line["num_seeds"]:
+        return _text(line["mean_solved_after"], 0)
+    return (
+        f"{line['num_solved']} of {line['num_seeds']} seeds, {line['solved_tasks']:.0%} of tasks "
+        f"in {line['episodes']['mean']:,.0f}"
+    )
+
+
 def comparison_markdown(lines: Sequence[dict[str, Any]]) -> str:
     """The paired differences as text; nothing if there are none."""
     rows = [

@@ -12,7 +12,7 @@ from benchmarks.episodic.features import RandomFeatures, on_random_features
 from benchmarks.episodic.problems import PROBLEMS, Problem
 from benchmarks.episodic.running import Plan, best_scale, report_jobs, tune, tuning_jobs
 from benchmarks.episodic.solving import Budget, exact_evaluation, solve
-from benchmarks.episodic.table import mean_and_interval
+from benchmarks.episodic.table import mean_and_interval, overview_markdown
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.environments import combination_lock, deep_sea
@@ -162,3 +162,34 @@ def test_intervals_are_those_of_student():
     found = mean_and_interval([1.0, 2.0, 3.0])
     assert found["mean"] == 2.0 and found["half_width"] == pytest.approx(4.3027 / 3**0.5, rel=1e-3)
     assert mean_and_interval([1.0])["half_width"] is None
+
+
+def _line(problem, contender, num_solved, num_seeds=3):
+    mean = {"mean": 70.4, "half_width": 6.6}
+    return {
+        "problem": problem,
+        "contender": contender,
+        "num_seeds": num_seeds,
+        "num_solved": num_solved,
+        "solved_tasks": 0.8,
+        "mean_solved_after": mean,
+        "episodes": {"mean": 450.0, "half_width": None},
+    }
+
+
+def test_the_overview_says_what_was_not_solved_and_what_was_not_run():
+    lines = [
+        _line("deep-sea", "oracle", 3),
+        _line("deep-sea", "gfucb", 10, num_seeds=10),
+        _line("umbrella", "oracle", 1),
+        _line("mountain-car", "gfucb", 3),
+    ]
+    heading, _, *rows = overview_markdown(lines).splitlines()
+    assert heading == (
+        "| problem | EpisodicGFUCB, default; 3 or 10 seeds | LSVI-UCB, knows the state; 3 seeds |"
+    )
+    assert rows == [
+        "| deep sea, N = 10, M = 5 | 70 ± 7 | 70 ± 7 |",
+        "| umbrella chain, H = 10, M = 5 | not run | 1 of 3 seeds, 80% of tasks in 450 |",
+        "| mountain car, H = 30, M = 3 | 70 ± 7 | does not apply |",
+    ]
