@@ -178,6 +178,13 @@ def test_a_clock_without_a_time_is_refused(time):
         Agent(log=DecisionLog(clock=lambda: time))
 
 
+def test_a_clock_of_whole_seconds_leaves_a_readable_log(tmp_path):
+    with DecisionLog(tmp_path / "log", clock=lambda: 1000) as log, Agent(log=log, seed=0) as agent:
+        decision = agent.decide(candidates(1), tasks=["a"])
+    with Agent(log=tmp_path / "log", seed=0) as again:
+        assert again.observe(decision.ids, [0.5]) == 1
+
+
 def test_a_clock_that_goes_back_closes_nothing_early():
     now = [1000.0]
     agent = Agent(log=DecisionLog(clock=lambda: now[0]), reward_limit=60.0)

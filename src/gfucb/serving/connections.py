@@ -89,4 +89,4 @@ def time_of(clock: Callable[[], float]) -> float:
     now = clock()
     if not isinstance(now, float | int) or not 0 <= now <= LATEST_TIME:
         raise DecisionLogError(f"the clock of a log must return seconds since 1970, got {now!r}")
-    return now
+    return float(now)  # stored as a float: the checksum of an integer would not be that of the row
