@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Row
 from gfucb.core.validation.settings import validate_count, validate_methods, validate_seed
-from gfucb.runs.build_run import agent_run
+from gfucb.runs.build_run import agent_run, plugin_settings
 from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.plots import comparison_curves, save
@@ -156,6 +156,7 @@ def _distinct(seeds: Iterable[int]) -> list[int]:
 
 
 def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: int) -> Job:
+    plugins = plugin_settings([*environment.modules, *agent.modules])
     return Job(
         f"{name}/seed={seed}",
         partial(_agent_run, name, environment, agent, seed, num_rounds),
@@ -165,9 +166,10 @@ def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: i
             "agent": dict(agent.settings),
             "num_rounds": num_rounds,
             "seed": seed,
+            **plugins,
         },
         relative_cost=agent.relative_cost,
-        defaults={"environment": environment.defaults, "agent": agent.defaults},
+        defaults={"environment": environment.defaults, "agent": agent.defaults, **plugins},
     )
 
 
