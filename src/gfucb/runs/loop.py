@@ -23,6 +23,7 @@ from gfucb.core.protocols import (
     EpisodicEnvironment,
 )
 from gfucb.core.records import BanditRound, Row
+from gfucb.core.validation.rounds import validate_round
 from gfucb.environments import RichObservationMDPs, TabularMDPs
 from gfucb.runs.episode_loop import play_episode as play_episode
 from gfucb.runs.episode_loop import play_with_gaps
@@ -137,7 +138,9 @@ def _round_player(
     if _has_rounds(environment) and not _is_episodic(agent):
         bandit = cast(BanditAgent, agent)
         return lambda index: _play_bandit_round(
-            bandit, environment.round(index), uses_true_features
+            bandit,
+            validate_round(environment.round(index), environment.num_tasks),
+            uses_true_features,
         )
     raise InvalidInputError(
         f"{type(agent).__name__} cannot play in {type(environment).__name__}: one is for "
@@ -158,7 +161,7 @@ def _has_rounds(environment: AnyEnvironment) -> TypeGuard[BanditEnvironment]:
 
 
 def _play_bandit_round(agent: BanditAgent, round_: BanditRound, uses_true_features: bool) -> Row:
-    decision = agent.decide(round_.true_features if uses_true_features else round_.candidates)
+    decision = agent.decide(round_.shown(uses_true_features=uses_true_features))
     rewards = round_.rewards(decision.actions)
     agent.observe(decision, rewards)
     return _bandit_outcome(round_, decision.actions, rewards)
