@@ -23,6 +23,7 @@ from gfucb.core.records import Row
 from gfucb.core.validation.settings import validate_count, validate_methods, validate_seed
 from gfucb.runs.build_run import agent_run, plugin_settings
 from gfucb.runs.jobs import Job, run_all
+from gfucb.runs.loop import gymnasium_cure
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
@@ -180,7 +181,7 @@ def _agent_run(
     if not is_environment(environment):
         raise InvalidInputError(
             "an environment has a method round or episode, see gfucb.core.protocols; got "
-            f"{type(environment).__name__}"
+            f"{type(environment).__name__}{gymnasium_cure(environment)}"
         )
     agent: Any = agent_source.make(environment, seed)
     missing = [m for m in ("decide", "observe", "diagnostics") if not hasattr(agent, m)]

@@ -20,7 +20,7 @@ from gfucb.runs.build_run import (
     modules_of_environment,
 )
 from gfucb.runs.config import AgentConfig, EnvironmentConfig
-from gfucb.runs.loop import AnyAgent, AnyEnvironment
+from gfucb.runs.loop import AnyAgent, AnyEnvironment, gymnasium_cure
 from gfucb.runs.registry import AGENTS, default_agent_config, default_environment_config
 from gfucb.runs.source_digest import source_digest
 from gfucb.runs.stored_settings import default_settings
@@ -75,12 +75,9 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
     if callable(given):
         name = getattr(given, "__name__", type(given).__name__)
         return Source(given, _own_settings(str(name), given))
-    cure = ""
-    if hasattr(given, "step") and hasattr(given, "action_space"):
-        cure = "; pass environments of Gymnasium as GymnasiumMDPs([...], horizon)"
     raise InvalidInputError(
         "environment must be a name, settings, an environment or a function from the seed to "
-        f"one, got {type(given).__name__}{cure}"
+        f"one, got {type(given).__name__}{gymnasium_cure(given)}"
     )
 
 
