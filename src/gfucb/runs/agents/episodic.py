@@ -76,7 +76,8 @@ def _value_range(environment: EpisodicEnvironment) -> tuple[float, float]:
         raise InvalidInputError(
             "registered episodic agents need an environment that states the range of its sums of "
             f"rewards, got {type(environment).__name__} without value_range; pass "
-            "value_range=(low, high) to it, or give `gfucb.compare` a function (environment, seed) -> agent"
+            "value_range=(low, high) to it, or give `gfucb.compare` a function (environment, seed) "
+            "-> agent"
         )
     return stated
 
