@@ -164,8 +164,8 @@ class DefaultNetworkClass(_Networks):
         if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
             raise InvalidInputError(
                 f"inputs are {inputs.dtype}: integers are ids of items, [row, action]. Pass "
-                "columns of numbers as floats, images as bytes or floats, or a representation (for several "
-                "numbers of items, one with torch.nn.Embedding)"
+                "columns of numbers as floats, images as bytes or floats, or a representation (of "
+                "several ids, one with torch.nn.Embedding)"
             )
 
     def initial(
