@@ -1,4 +1,6 @@
 import re
+import runpy
+import sys
 
 import pytest
 from rich.console import Console
@@ -164,6 +166,7 @@ def test_presets_lists_presets_and_agents(capsys):
         (["report", "nowhere"], "there is no directory nowhere"),
         (["report", "x", "--preset", "demo"], "Unrecognized options: --preset"),
         (["run", "--environment.name", "casino", "--out", "x"], "unknown environment 'casino'"),
+        (["compar", "--out", "x"], "unknown command 'compar', perhaps 'compare'; the known ones"),
         (["run", "--agent.fit", "sgd", "--out", "x"], "unknown fit 'sgd'; the known ones"),
         (
             ["run", "--agent.action-selector", "best", "--out", "x"],
@@ -194,3 +197,9 @@ def test_an_existing_run_is_not_overwritten(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(words)
     assert "never overwritten" in capsys.readouterr().err
+
+
+def test_the_package_is_a_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["gfucb", "--version"])
+    runpy.run_module("gfucb", run_name="__main__")
+    assert capsys.readouterr().out.startswith("gfucb 0.")

@@ -97,7 +97,7 @@ class ProblemRun:
 
     def _play(self, index: int) -> Row:
         round_ = self._round(index)
-        shown = round_.true_features if self.uses_true_features else round_.candidates
+        shown = round_.shown(uses_true_features=self.uses_true_features)
         tasks = getattr(self.environment, "tasks", None)
         decision: Decision = self.latencies.timed("decide", lambda: self.agent.decide(shown, tasks))
         actions = decision.actions.cpu()

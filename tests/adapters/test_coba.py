@@ -156,3 +156,10 @@ def test_categories_of_coba_are_one_hot():
     offered = [coba.Categorical("b", ["a", "b", "c"])]
     CobaLearner(lambda num_tasks, seed: Recorded()).predict([0.5, city], offered)
     assert torch.equal(seen[0], torch.tensor([[[0.5, 0, 1, 0, 1, 0]]], dtype=torch.float64))
+
+
+def test_what_is_no_list_of_environments_and_no_function_is_refused():
+    with pytest.raises(InvalidInputError, match=r"got \w+; for one task pass \[environment\]"):
+        CobaBandit(synthetic(5, n_actions=3)[0])
+    with pytest.raises(InvalidInputError, match=r"must be a function .* got GFUCB"):
+        CobaLearner(gfucb.GFUCB(1))

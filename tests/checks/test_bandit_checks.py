@@ -188,7 +188,7 @@ BROKEN_ROUNDS = {
     "all rounds are equal": lambda r, i: environments.finite_bandit(seed=len(r.noise)).round(1),
     "mean plus the noise": noisy_by_action,
     "noise must be finite": lambda r, i: replace(r, noise=r.noise * math.inf),
-    r"\[task, action\]": lambda r, i: replace(r, candidates=r.candidates[:1]),
+    r"\[task, action, \*input\]": lambda r, i: replace(r, candidates=r.candidates[:1]),
 }
 
 

@@ -311,3 +311,18 @@ def test_members_of_a_finite_class_have_the_same_number_of_features():
     known = FiniteClass([IdentityRepresentation(), lambda x: x[:, :2].double()])
     with pytest.raises(InvalidInputError, match=r"\[2, 5\]"):
         GFUCB(3, known).decide(candidates(0))
+
+
+@pytest.mark.parametrize(
+    ("call", "cure"),
+    [
+        (lambda agent: agent.learn(["oslo"], [[0.0]], [1.0]), "use gfucb.Agent, whose tasks have"),
+        (lambda agent: agent.learn([0], [[0.0]], ["1 USD"]), "leave out rows without a reward"),
+        (lambda agent: agent.decide([[[0.0]]], available=[["tea"]]), "True or False for every"),
+        (lambda agent: agent.decide([[["tea"]]]), r"gfucb.tables, .* as \*offers"),
+        (lambda agent: agent.decide([[[0], [1]]]), "columns of numbers as floats"),
+    ],
+)
+def test_what_is_no_number_has_a_cure_that_fits_the_argument(call, cure):
+    with pytest.raises(InvalidInputError, match=cure):
+        call(gfucb.GFUCB(1, seed=0))

@@ -276,3 +276,30 @@ def test_task_env_of_a_combination_lock_emits_fresh_observations(temperature):
     rewards = [env.step(0)[1:4] for _ in range(4)]
     assert [truncated for _, _, truncated in rewards] == [False, False, False, True]
     assert {reward for reward, _, _ in rewards} <= {0.0, 0.1, 1.0}
+
+
+class PaysNothing(gymnasium.Env):
+    observation_space, action_space = spaces.Discrete(1), spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, None, False, False, {}
+
+
+def test_rewards_that_are_no_numbers_name_the_task():
+    episode = GymnasiumMDPs([PaysNothing()], horizon=2).episode(1)
+    with pytest.raises(InvalidInputError, match="task 0 must give finite numbers as rewards"):
+        episode.play(torch.tensor([0]))
+
+
+def test_agents_with_fewer_stages_and_bare_environments_are_refused_before_the_first_episode():
+    agent = gfucb.EpisodicGFUCB(num_tasks=1, horizon=5, seed=0)
+    with pytest.raises(InvalidInputError, match="up to 8 stages, but the agent plans 5"):
+        list(play(agent, GymnasiumMDPs([lake("4x4")], horizon=8), num_rounds=1))
+    assert agent.diagnostics()["plans"] == 0
+    with pytest.raises(InvalidInputError, match=r"got \w+; pass environments of Gymnasium as"):
+        list(play(agent, lake("4x4"), num_rounds=1))
+    with pytest.raises(InvalidInputError, match=r"pass value_range=\(low, high\) to it"):
+        gfucb.compare(GymnasiumMDPs([lake("4x4")], 8), ["lsvi-ucb"], seeds=[0], num_rounds=1)

@@ -8,6 +8,7 @@ from episodic_cases import states_equal
 
 from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
 from gfucb.checks import check_episodic_agent
+from gfucb.core.errors import GFUCBWarning
 from gfucb.environments import combination_lock
 from gfucb.episodic.cell_clusters import Clusters, _joined, are_apart, fit_clusters
 from gfucb.episodic.cell_counts import CellCounts
@@ -161,7 +162,7 @@ def test_rewards_that_contradict_the_value_range_are_named_once():
     agent = EpisodicGFUCB(1, 1)
     candidates = with_actions([[0.0]], 2)
     agent.plan(candidates)
-    with pytest.warns(UserWarning, match=r"sum to 5, but value_range.*\[0, 1\]"):
+    with pytest.warns(GFUCBWarning, match=r"sum to 5, but value_range.*\[0, 1\]"):
         agent.observe(0, agent.decide(0, candidates), [5.0])
     agent.observe(0, agent.decide(0, candidates), [5.0])  # no second warning
     agent.plan(candidates)

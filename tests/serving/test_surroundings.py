@@ -178,6 +178,13 @@ def test_a_clock_without_a_time_is_refused(time):
         Agent(log=DecisionLog(clock=lambda: time))
 
 
+def test_a_clock_of_whole_seconds_leaves_a_readable_log(tmp_path):
+    with DecisionLog(tmp_path / "log", clock=lambda: 1000) as log, Agent(log=log, seed=0) as agent:
+        decision = agent.decide(candidates(1), tasks=["a"])
+    with Agent(log=tmp_path / "log", seed=0) as again:
+        assert again.observe(decision.ids, [0.5]) == 1
+
+
 def test_a_clock_that_goes_back_closes_nothing_early():
     now = [1000.0]
     agent = Agent(log=DecisionLog(clock=lambda: now[0]), reward_limit=60.0)
@@ -249,3 +256,26 @@ class TestThreadsOfTorch:
         for refit, expected in (("background", 1), ("manual", None)):
             with Agent(refit=refit) as agent:
                 assert next(agent.log.events(0)).detail.get(THREADS) == expected
+
+
+def test_a_closed_log_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):
+    with Agent(log=tmp_path / "log", seed=0) as agent:
+        agent.observe(agent.decide(candidates(1), tasks=["a"]), [0.5])
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with DecisionLog(tmp_path / "log", read_only=True) as log:
+        assert log.last_decision() == 1
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files
+
+
+def test_what_is_no_decision_of_an_agent_is_named():
+    with Agent(seed=0) as agent:
+        decision = agent.decide(candidates(1), tasks=["a"])
+        for what in (agent.model.decide(candidates(1)), decision.ids[0].encode()):
+            with pytest.raises(InvalidInputError, match="pass a decision of this agent, with ids"):
+                agent.observe(what, [0.5])
+
+
+def test_a_second_agent_in_one_process_is_told_to_close_the_first(tmp_path):
+    with Agent(log=tmp_path / "log"), pytest.raises(DecisionLogError, match=r"its close\(\) first"):
+        Agent(log=tmp_path / "log")

@@ -111,7 +111,7 @@ class Drift:
         generator = random_stream(self.environment.seed, "later reward maps")
         shape = self.environment.reward_maps.shape
         maps = torch.rand(shape, generator=generator, dtype=torch.float64)
-        means = torch.einsum("tad,td->ta", found.true_features, maps)
+        means = torch.einsum("tad,td->ta", found.shown(uses_true_features=True), maps)
         return replace(found, mean_rewards=means)
 
     def describe(self) -> Mapping[str, Any]:

@@ -64,6 +64,12 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
         seed: int = 0,
         name: str = "GFUCB",
     ) -> None:
+        if not callable(make_agent):
+            raise InvalidInputError(
+                "make_agent must be a function (number of tasks, seed) -> agent, so that every "
+                "environment of an experiment has an agent of its own; got "
+                f"{type(make_agent).__name__}"
+            )
         if (task is None) != (not tasks):
             raise InvalidInputError(
                 "several tasks need both task=, the column of the context, and tasks=, its "
@@ -166,6 +172,11 @@ class CobaBandit:
     ) -> None:
         if not environments:
             raise InvalidInputError("CobaBandit needs at least one environment, got none")
+        if not all(hasattr(own, "read") for own in environments):
+            raise InvalidInputError(
+                "CobaBandit needs a list of environments of coba, one for each task, got "
+                f"{type(environments).__name__}; for one task pass [environment]"
+            )
         self.value_range = None
         if value_range is not None:
             self.value_range = validate_pair(value_range, "value_range")

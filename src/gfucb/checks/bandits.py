@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gfucb.checks.assertions import (
+    CheckError,
     cloned,
     is_equal,
     learned_state,
@@ -18,10 +20,13 @@ from gfucb.checks.assertions import (
     require_settings,
     uniform,
 )
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BanditAgent, BanditEnvironment
 from gfucb.core.records import BanditRound, Decision
+from gfucb.core.validation.rounds import validate_round
 
 NUM_ACTIONS = 3
+AGENT_METHODS = ("num_tasks", "decide", "observe", "diagnostics", "state", "load_state", "settings")
 
 
 def check_bandit_agent(
@@ -38,6 +43,8 @@ def check_bandit_agent(
         input_shape: of one candidate.
     """
     agent, twin = make_agent(), make_agent()
+    missing = [name for name in AGENT_METHODS if not hasattr(agent, name)]
+    require(not missing, f"the agent has no {' and no '.join(missing)}")
     require_settings(agent, twin)
     for index in range(4):
         _play_round(agent, twin, index, input_shape)
@@ -124,8 +131,9 @@ def check_bandit_environment(make_environment: Callable[[int], BanditEnvironment
     Args:
         make_environment: builds an environment from a seed.
     """
+    require(callable(make_environment), "pass a function from the seed to an environment")
     environment, twin, other = make_environment(0), make_environment(0), make_environment(1)
-    first = environment.round(1)
+    first = _validated(environment.round(1), environment.num_tasks)
     environment.round(2)
     for same, why in [
         (environment.round(1), "round 1 is different after round 2"),
@@ -138,17 +146,15 @@ def check_bandit_environment(make_environment: Callable[[int], BanditEnvironment
     require(isinstance(dict(environment.describe()), dict), "describe must return a mapping")
 
 
+def _validated(found: Any, num_tasks: int) -> BanditRound:
+    try:
+        return validate_round(found, num_tasks)
+    except InvalidInputError as error:
+        raise CheckError(str(error)) from None
+
+
 def _check_round(round_: BanditRound, num_tasks: int) -> None:
-    rows, num_actions = round_.mean_rewards.shape
-    by_action = (num_tasks, num_actions)
-    require(
-        rows == num_tasks
-        and tuple(round_.candidates.shape[:2]) == by_action
-        and tuple(round_.noise.shape) in ((num_tasks,), by_action),
-        "a round has candidates and means [task, action] and noise [task] or [task, action]; got "
-        f"{list(round_.candidates.shape)}, {list(round_.mean_rewards.shape)} and "
-        f"{list(round_.noise.shape)} for {num_tasks} tasks",
-    )
+    num_actions = round_.mean_rewards.shape[1]
     for name, tensor in _tensors(round_).items():
         require(bool(tensor.isfinite().all()), f"{name} must be finite")
     best = round_.mean_rewards.argmax(1)
@@ -159,7 +165,7 @@ def _check_round(round_: BanditRound, num_tasks: int) -> None:
         noise = round_.rewards(actions) - round_.mean_rewards[:, action]
         expected = round_.noise if round_.noise.ndim == 1 else round_.noise[:, action]
         require(
-            torch.allclose(noise, expected, rtol=1e-6, atol=1e-9),
+            torch.allclose(noise.double(), expected.double(), rtol=1e-6, atol=1e-9),
             "a reward is not the mean plus the noise of its task",
         )
 

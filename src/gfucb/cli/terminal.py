@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from gfucb.runs.metrics import metric_of
+from gfucb.runs.metrics import count_of_seeds, metric_of
 from gfucb.runs.presets import PRESETS
 from gfucb.runs.registry import agent_label
 
@@ -190,7 +190,7 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
     shown = Table(
         title=f"{metric.title} after {num_rounds} rounds of {num_tasks} tasks",
         title_style="bold",
-        caption=f"± 95% interval over {seeds} seeds, differences paired by seed; late: "
+        caption=f"± 95% interval over {count_of_seeds(seeds)}, differences paired by seed; late: "
         f"{metric.per_round} in the last quarter; CPU seconds of a run",
         box=box.SIMPLE_HEAD,
         pad_edge=False,

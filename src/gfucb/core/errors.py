@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TypeVar
 
 Value = TypeVar("Value")
+# Names at least this alike, by `difflib`, may be misspellings of each other.
+SIMILAR = 0.7
 
 
 class GFUCBError(Exception):
@@ -64,5 +67,7 @@ def lookup(table: Mapping[str, Value], name: str, what: str) -> Value:
     """Return `table[name]`, or raise an error that lists the known names; `what` they name."""
     if name not in table:
         known = ", ".join(sorted(table))
-        raise UnknownNameError(f"unknown {what} {name!r}; the known ones are: {known}")
+        close = get_close_matches(str(name), table, n=1, cutoff=SIMILAR)
+        meant = f", perhaps {close[0]!r}" if close else ""
+        raise UnknownNameError(f"unknown {what} {name!r}{meant}; the known ones are: {known}")
     return table[name]

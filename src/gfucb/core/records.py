@@ -273,7 +273,18 @@ class BanditRound:
     candidates: Tensor  # [task, action, *input]
     mean_rewards: Tensor  # [task, action]
     noise: Tensor  # [task], or [task, action] where its distribution depends on the action
-    true_features: Tensor  # [task, action, true feature]; for oracles only
+    true_features: Tensor | None = None  # [task, action, true feature]; for oracles only
+
+    def shown(self, *, uses_true_features: bool) -> Tensor:
+        """What an agent receives: the candidates, or the true features if it is an oracle."""
+        if not uses_true_features:
+            return self.candidates
+        if self.true_features is None:
+            raise InvalidInputError(
+                "the rounds of this environment have no true_features, which oracles need; leave "
+                "the oracles out, or state the features"
+            )
+        return self.true_features
 
     def rewards(self, actions: Tensor) -> Tensor:
         """Rewards of actions [task] -> [task]."""

@@ -187,7 +187,7 @@ class GymnasiumEpisode:
             observation, reward, terminated, truncated, _ = found
             has_ended = bool(terminated or truncated or self.stage >= self.environment.horizon)
             inputs = self.environment.inputs(observation)
-            rewards.append(float(reward))
+            rewards.append(_reward(reward, task))
             next_inputs.append(inputs)
             ended.append(has_ended)
             if has_ended:
@@ -229,6 +229,19 @@ def _require_length(found: Any, task: int, length: int) -> None:
             f"the environment of task {task} must have the interface {INTERFACE}, but a call "
             f"returned {found!r:.80}"
         )
+
+
+def _reward(found: Any, task: int) -> float:
+    """The reward of a step, which must be a finite number."""
+    try:
+        reward = float(found)
+    except (TypeError, ValueError):
+        reward = math.nan
+    if not math.isfinite(reward):
+        raise InvalidInputError(
+            f"the environment of task {task} must give finite numbers as rewards, got {found!r:.80}"
+        )
+    return reward
 
 
 def _num_actions(environment: gymnasium.Env[Any, Any]) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import GFUCBWarning
 from gfucb.core.records import Transitions
 from gfucb.core.validation.settings import LARGEST_COMPUTED
 from gfucb.core.validation.states import validate_state_tensor
@@ -127,6 +128,6 @@ class ReturnRanges:
                 f"value_range, the bounds of the *sum* of the rewards of an episode, is "
                 f"[{given[0]:g}, {given[1]:g}]; give value_range=(lowest, highest sum). Until "
                 "then the agent uses the range of the sums it has observed",
-                UserWarning,
+                GFUCBWarning,
                 stacklevel=6,  # the caller of EpisodicGFUCB.observe
             )

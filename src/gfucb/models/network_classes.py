@@ -163,8 +163,9 @@ class DefaultNetworkClass(_Networks):
             )
         if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
             raise InvalidInputError(
-                f"inputs are {inputs.dtype}, which the default network does not read. Pass floats, "
-                "bytes for images, or a representation (for item numbers, a torch.nn.Embedding)"
+                f"inputs are {inputs.dtype}: integers are ids of items, [row, action]. Pass "
+                "columns of numbers as floats, images as bytes or floats, or a representation (of "
+                "several ids, one with torch.nn.Embedding)"
             )
 
     def initial(

@@ -21,9 +21,10 @@ from matplotlib.figure import Figure
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.records import Row
 from gfucb.core.validation.settings import validate_count, validate_methods, validate_seed
-from gfucb.runs.build_run import agent_run
+from gfucb.runs.build_run import agent_run, plugin_settings
 from gfucb.runs.jobs import Job, run_all
-from gfucb.runs.metrics import metric_of
+from gfucb.runs.loop import gymnasium_cure
+from gfucb.runs.metrics import count_of_seeds, metric_of
 from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
 from gfucb.runs.provenance import current_provenance
@@ -82,7 +83,7 @@ class ComparisonResult:
     def __repr__(self) -> str:
         num_rounds, seeds = int(self.rows["round"].max()), self.rows["seed"].nunique()
         title = metric_of(self.rows.columns).title
-        head = f"{title} after {num_rounds} rounds, ± 95% interval over {seeds} seeds"
+        head = f"{title} after {num_rounds} rounds, ± 95% interval over {count_of_seeds(seeds)}"
         return f"{head}\n{self._lines().to_string(index=False)}"
 
     def _repr_html_(self) -> str:
@@ -156,6 +157,7 @@ def _distinct(seeds: Iterable[int]) -> list[int]:
 
 
 def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: int) -> Job:
+    plugins = plugin_settings([*environment.modules, *agent.modules])
     return Job(
         f"{name}/seed={seed}",
         partial(_agent_run, name, environment, agent, seed, num_rounds),
@@ -165,9 +167,10 @@ def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: i
             "agent": dict(agent.settings),
             "num_rounds": num_rounds,
             "seed": seed,
+            **plugins,
         },
         relative_cost=agent.relative_cost,
-        defaults={"environment": environment.defaults, "agent": agent.defaults},
+        defaults={"environment": environment.defaults, "agent": agent.defaults, **plugins},
     )
 
 
@@ -178,7 +181,7 @@ def _agent_run(
     if not is_environment(environment):
         raise InvalidInputError(
             "an environment has a method round or episode, see gfucb.core.protocols; got "
-            f"{type(environment).__name__}"
+            f"{type(environment).__name__}{gymnasium_cure(environment)}"
         )
     agent: Any = agent_source.make(environment, seed)
     missing = [m for m in ("decide", "observe", "diagnostics") if not hasattr(agent, m)]

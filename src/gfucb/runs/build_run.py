@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar, cast, overload
 
@@ -23,7 +23,8 @@ from gfucb.runs.config import (
     RunConfig,
 )
 from gfucb.runs.loop import AnyAgent, AnyEnvironment, play
-from gfucb.runs.registry import AGENTS, ENVIRONMENTS, Kind
+from gfucb.runs.plugins import loaded_modules, plugin_versions
+from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, Kind, Registry
 from gfucb.runs.work import AgentRun
 
 Config = TypeVar("Config", EnvironmentConfig, AgentConfig)
@@ -117,6 +118,33 @@ def config_from(stored: Mapping[str, Any]) -> RunConfig:
         stored["num_rounds"],
         stored["seed"],
     )
+
+
+def modules_of_environment(config: EnvironmentConfig) -> list[str]:
+    """The modules that define an environment, plugins among them."""
+    if config.name == "gymnasium":  # made by Gymnasium, in which any plugin may register it
+        return loaded_modules()
+    return [ENVIRONMENTS.module_of(config.name)]
+
+
+def modules_of_agent(config: AgentConfig) -> list[str]:
+    """The modules that define an agent, its fit and its action selector."""
+    parts: tuple[tuple[Registry[Any], str], ...] = (
+        (AGENTS, config.name),
+        (FITS, getattr(config, "fit", "")),
+        (ACTION_SELECTORS, getattr(config, "action_selector", "")),
+    )
+    return [registry.module_of(name) for registry, name in parts if name in registry]
+
+
+def plugin_settings(modules: Iterable[str]) -> dict[str, Any]:
+    """The versions of the plugins that define parts of a run, as config.json records them.
+
+    A directory with runs of a plugin that was changed since is refused; runs that were stored
+    without a version are taken for runs of this one.
+    """
+    versions = plugin_versions(modules)
+    return {"plugins": versions} if versions else {}
 
 
 def with_settings(name: str, settings: AgentConfig) -> AgentConfig:

@@ -23,6 +23,7 @@ from gfucb.core.protocols import (
     EpisodicEnvironment,
 )
 from gfucb.core.records import BanditRound, Row
+from gfucb.core.validation.rounds import validate_round
 from gfucb.environments import RichObservationMDPs, TabularMDPs
 from gfucb.runs.episode_loop import play_episode as play_episode
 from gfucb.runs.episode_loop import play_with_gaps
@@ -128,6 +129,7 @@ def _round_player(
 ) -> Callable[[int], Row]:
     """A function that plays one round, and returns its reward, regret and other columns."""
     if _is_episodic(agent) and _has_episodes(environment):
+        _require_same_horizon(agent, environment)
         shown = with_true_features(environment) if uses_true_features else environment
         if isinstance(shown, TabularMDPs):
             return PolicyEvaluator(agent, shown).play
@@ -137,12 +139,36 @@ def _round_player(
     if _has_rounds(environment) and not _is_episodic(agent):
         bandit = cast(BanditAgent, agent)
         return lambda index: _play_bandit_round(
-            bandit, environment.round(index), uses_true_features
+            bandit,
+            validate_round(environment.round(index), environment.num_tasks),
+            uses_true_features,
+        )
+    if not _has_rounds(environment) and not _has_episodes(environment):
+        raise InvalidInputError(
+            "an environment has a method round or episode, see gfucb.core.protocols; got "
+            f"{type(environment).__name__}{gymnasium_cure(environment)}"
         )
     raise InvalidInputError(
         f"{type(agent).__name__} cannot play in {type(environment).__name__}: one is for "
         "bandits, the other for episodic MDPs"
     )
+
+
+def gymnasium_cure(environment: object) -> str:
+    """What to do with an environment of Gymnasium, for messages."""
+    if hasattr(environment, "step") and hasattr(environment, "action_space"):
+        return "; pass environments of Gymnasium as GymnasiumMDPs([...], horizon)"
+    return ""
+
+
+def _require_same_horizon(agent: EpisodicAgent, environment: EpisodicEnvironment) -> None:
+    """Refuse an agent that plans fewer stages than an episode has, before it learns anything."""
+    planned = getattr(agent, "horizon", None)
+    if isinstance(planned, int) and planned < environment.horizon:
+        raise InvalidInputError(
+            f"episodes have up to {environment.horizon} stages, but the agent plans {planned}; "
+            f"build it with horizon={environment.horizon}"
+        )
 
 
 def _is_episodic(agent: AnyAgent) -> TypeGuard[EpisodicAgent]:
@@ -158,7 +184,7 @@ def _has_rounds(environment: AnyEnvironment) -> TypeGuard[BanditEnvironment]:
 
 
 def _play_bandit_round(agent: BanditAgent, round_: BanditRound, uses_true_features: bool) -> Row:
-    decision = agent.decide(round_.true_features if uses_true_features else round_.candidates)
+    decision = agent.decide(round_.shown(uses_true_features=uses_true_features))
     rewards = round_.rewards(decision.actions)
     agent.observe(decision, rewards)
     return _bandit_outcome(round_, decision.actions, rewards)

@@ -51,3 +51,8 @@ REWARD = Metric(
 def metric_of(columns: Container[str]) -> Metric:
     """By which number runs are compared, from the columns of their rows or of their summary."""
     return REGRET if "regret" in columns else REWARD
+
+
+def count_of_seeds(seeds: int) -> str:
+    """For captions: "1 seed", "5 seeds"."""
+    return "1 seed" if seeds == 1 else f"{seeds} seeds"

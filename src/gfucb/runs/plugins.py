@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.runs.source_digest import text_digest
 
 _loaded: dict[str, Path] = {}
 
@@ -42,6 +43,17 @@ def import_submodules(package: str, path: Iterable[str], *, only_packages: bool 
 def loaded_plugins() -> tuple[Path, ...]:
     """The files imported so far, for worker processes to import too."""
     return tuple(_loaded.values())
+
+
+def loaded_modules() -> list[str]:
+    """The names of the modules that plugins became."""
+    return list(_loaded)
+
+
+def plugin_versions(modules: Iterable[str]) -> dict[str, str]:
+    """The plugins among some modules, with a digest of the text of each."""
+    files = {_loaded[name] for name in modules if name in _loaded}
+    return {path.name: text_digest(path.read_text("utf-8")) for path in sorted(files)}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from gfucb.core.errors import RunDirectoryError
 from gfucb.core.records import Row
-from gfucb.runs.build_run import config_from, prepare
+from gfucb.runs.build_run import (
+    config_from,
+    modules_of_agent,
+    modules_of_environment,
+    plugin_settings,
+    prepare,
+)
 from gfucb.runs.config import RunConfig
 from gfucb.runs.jobs import Job
 from gfucb.runs.metrics import Metric, metric_of
@@ -50,13 +56,15 @@ def final_result(directory: Path) -> tuple[Metric, float]:
 
 def run_job_of(config: RunConfig, name: str, data_dir: str | None = None) -> Job:
     """A run as a job of that name."""
+    modules = modules_of_environment(config.environment) + modules_of_agent(config.agent)
+    plugins = plugin_settings(modules)
     return Job(
         name,
         partial(prepare, config, data_dir),
         resumable=True,
-        settings=dataclasses.asdict(config),
+        settings=dataclasses.asdict(config) | plugins,
         relative_cost=AGENTS[config.agent.name].relative_cost,
-        defaults=default_settings(config),
+        defaults=default_settings(config) | plugins,
     )
 
 

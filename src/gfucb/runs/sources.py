@@ -7,18 +7,22 @@ the component and states what config.json records about it.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.runs.build_run import make_agent, make_environment
+from gfucb.runs.build_run import (
+    make_agent,
+    make_environment,
+    modules_of_agent,
+    modules_of_environment,
+)
 from gfucb.runs.config import AgentConfig, EnvironmentConfig
-from gfucb.runs.loop import AnyAgent, AnyEnvironment
+from gfucb.runs.loop import AnyAgent, AnyEnvironment, gymnasium_cure
 from gfucb.runs.registry import AGENTS, default_agent_config, default_environment_config
+from gfucb.runs.source_digest import source_digest
 from gfucb.runs.stored_settings import default_settings
 
 EnvironmentLike = str | EnvironmentConfig | AnyEnvironment | Callable[[int], AnyEnvironment]
@@ -36,6 +40,7 @@ class Source:
         defaults: of settings that a run stored by an earlier version may not state.
         uses_true_features: whether the agent receives the true features.
         relative_cost: run time of the agent relative to others, roughly.
+        modules: those that define it, if it is registered; plugins among them are versioned.
     """
 
     make: Callable[..., Any]
@@ -43,6 +48,7 @@ class Source:
     uses_true_features: bool = False
     relative_cost: float = 1.0
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    modules: Sequence[str] = ()
 
 
 def is_environment(given: object) -> bool:
@@ -57,21 +63,21 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
         given = default_environment_config(given)
     if isinstance(given, EnvironmentConfig):
         make = partial(make_environment, given, data_dir=data_dir)
-        return Source(make, dataclasses.asdict(given), defaults=default_settings(given))
-    if is_environment(given):
         return Source(
-            partial(_same, cast(AnyEnvironment, given)),
-            _own_settings(type(given).__name__, type(given)),
+            make,
+            dataclasses.asdict(given),
+            defaults=default_settings(given),
+            modules=modules_of_environment(given),
         )
+    if is_environment(given):
+        same = partial(_same, cast(AnyEnvironment, given))
+        return Source(same, _own_settings(type(given).__name__, given))
     if callable(given):
         name = getattr(given, "__name__", type(given).__name__)
         return Source(given, _own_settings(str(name), given))
-    cure = ""
-    if hasattr(given, "step") and hasattr(given, "action_space"):
-        cure = "; pass environments of Gymnasium as GymnasiumMDPs([...], horizon)"
     raise InvalidInputError(
         "environment must be a name, settings, an environment or a function from the seed to "
-        f"one, got {type(given).__name__}{cure}"
+        f"one, got {type(given).__name__}{gymnasium_cure(given)}"
     )
 
 
@@ -125,6 +131,7 @@ def _agent_source(name: str, given: AgentLike) -> Source:
             entry.uses_true_features,
             entry.relative_cost,
             default_settings(given),
+            modules_of_agent(given),
         )
     if callable(given):
         return Source(given, _own_settings(name, given))
@@ -143,9 +150,5 @@ def _same(environment: AnyEnvironment, seed: int) -> AnyEnvironment:
 
 
 def _own_settings(name: str, definition: Any) -> dict[str, Any]:
-    """The name and a digest of the source: a directory with results of other code is refused."""
-    try:
-        source = inspect.getsource(getattr(definition, "func", definition))
-    except (OSError, TypeError):
-        source = ""
-    return {"name": name, "source_digest": hashlib.sha256(source.encode()).hexdigest()[:16]}
+    """The name and a digest of the code: a directory with results of other code is refused."""
+    return {"name": name, "source_digest": source_digest(definition)}

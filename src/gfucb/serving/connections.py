@@ -17,7 +17,7 @@ LATEST_TIME = 253402300799.0
 
 def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
     """A connection that threads may share under a lock; transactions are begun explicitly."""
-    address = MEMORY if path is None else f"{path.as_uri()}{'?mode=ro' * read_only}"
+    address = MEMORY if path is None else path.as_uri() + _reading(path) * read_only
     try:
         return sqlite3.connect(
             address,
@@ -30,17 +30,25 @@ def connect(path: Path | None, *, read_only: bool) -> sqlite3.Connection:
         raise DecisionLogError(f"{path} cannot be opened: {error}") from error
 
 
+def _reading(path: Path) -> str:
+    """How SQLite reads a log: one that is closed, from directories that are not writable, too."""
+    is_closed = not path.with_name(f"{path.name}-wal").exists()
+    is_immutable = is_closed and not os.access(path.parent, os.W_OK)
+    return "?mode=ro" + "&immutable=1" * is_immutable
+
+
 def exclusive_log(path: Path) -> sqlite3.Connection:
     """Hold the lock PATH.lock of a log, see `exclusive`."""
     try:
         return exclusive(path.with_name(f"{path.name}.lock"))
     except BlockingIOError as error:
         raise DecisionLogError(
-            f"{path} is in use by another agent; one agent writes to a log ({error}). "
-            "Pass read_only=True to read it"
+            f"{path} is in use by another agent, perhaps of this process; one agent writes to a "
+            f"log ({error}). Call its close() first, or pass read_only=True to read the log"
         ) from error
     except OSError as error:
-        raise DecisionLogError(str(error)) from error
+        cure = "" if os.access(path.parent, os.W_OK) else f"; {path.parent} must be writable"
+        raise DecisionLogError(f"{error}{cure}") from error
 
 
 def resolved(path: str | os.PathLike[str] | None) -> Path | None:
@@ -89,4 +97,4 @@ def time_of(clock: Callable[[], float]) -> float:
     now = clock()
     if not isinstance(now, float | int) or not 0 <= now <= LATEST_TIME:
         raise DecisionLogError(f"the clock of a log must return seconds since 1970, got {now!r}")
-    return now
+    return float(now)  # stored as a float: the checksum of an integer would not be that of the row

@@ -8,6 +8,7 @@ from typing import Any
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import RowChange, RowStatus
+from gfucb.core.records import Decision
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.roster import Roster
 from gfucb.serving.row_ids import RowId
@@ -22,6 +23,11 @@ def rows_of(what: Any, log: DecisionStore, roster: Roster) -> list[LogRow]:
         ids: list[Any] = list(what.ids)
     elif isinstance(what, str):
         ids = [what]
+    elif isinstance(what, Decision | bytes):
+        raise InvalidInputError(
+            "pass a decision of this agent, with ids, an id as text or a list of ids, got "
+            f"{what!r:.60}"
+        )
     elif isinstance(what, set | frozenset | Mapping):
         raise InvalidInputError(
             f"pass a list of ids: the order of a {type(what).__name__} is not that of other values"

@@ -38,10 +38,12 @@ class RawTable:
     Attributes:
         num_rows: how many rows there are.
         readers: for every column a function that reads it.
+        index: the names of the levels of the index of a data frame, which are no columns.
     """
 
     num_rows: int
     readers: Mapping[str, Callable[[], RawColumn]]
+    index: tuple[Any, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -58,7 +60,8 @@ class RawTable:
     def column(self, name: str) -> RawColumn:
         """Read a column, or say which columns there are."""
         if name not in self.readers:
-            raise InvalidInputError(self.without(name))
+            cure = "; it is the index: call table.reset_index()" if name in self.index else ""
+            raise InvalidInputError(self.without(name) + cure)
         found = self.readers[name]()
         if len(found) != self.num_rows:
             raise InvalidInputError(
@@ -94,7 +97,12 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
             reader = csv.DictReader(file, strict=True)
             _text_names(reader.fieldnames or (), f"the file {path}")
             rows: list[dict[str, Any]] = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise DataFileError(
+            f"{path} is no CSV file in UTF-8 ({error}); pass a data frame: pandas.read_csv(..., "
+            "encoding='latin-1'), or read_excel or read_parquet for files of other formats"
+        ) from error
+    except (OSError, csv.Error) as error:
         raise DataFileError(f"{path} cannot be read as CSV: {error}") from error
     if not rows:
         raise DataFileError(f"{path} has no rows")
@@ -190,7 +198,8 @@ def _from_frame(table: Any, name: str) -> RawTable:
         ) from error
     texts = _text_names(frame.columns, name)
     readers = {text: _frame_reader(text, frame, position) for position, text in enumerate(texts)}
-    return RawTable(len(frame), readers)
+    levels = getattr(getattr(table, "index", None), "names", None) or ()
+    return RawTable(len(frame), readers, tuple(levels))
 
 
 def _native(table: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable
 
@@ -17,8 +18,14 @@ MOST_TEXTS = 20
 NAMELESS = re.compile(r"|Unnamed: \d+")
 # Texts that mean a date or a number to a reader, and not to a program.
 DATE_TEXT = re.compile(r"(\d{1,2}([./-])\d{1,2}\2(\d{4}|\d{2})|\d{4}[./]\d{1,2}[./]\d{1,2})( .*)?")
-NUMBER_TEXT = re.compile(r"[-+]?[€$£]?\s?\d{1,3}([,.' ]?\d{3})*([.,]\d+)?\s?[€$£%]?")
+NUMBER_TEXT = re.compile(
+    r"\(?[-+\u2212]?[€$£]?\s?\d{1,3}([,.' \u00a0\u2009\u202f]?\d{3})*([.,]\d+)?\s?[€$£%]?\)?"
+)
 NO_PLAIN_NUMBER = re.compile(r"[^\d.+-]")
+
+
+# Days as numbers, from 1900 to 2099.
+FIRST_DAY, LAST_DAY = 19000101, 20991231
 
 
 def inferred_kind(column: RawColumn) -> ColumnKind:
@@ -37,6 +44,8 @@ def inferred_kind(column: RawColumn) -> ColumnKind:
     if parsed.kind == "text":
         _require_category(parsed)
         return Category()
+    if parsed.kind == "number":
+        _require_no_dates(parsed)
     found: dict[str, ColumnKind] = {
         "number": Number(),
         "boolean": Boolean(),
@@ -44,6 +53,27 @@ def inferred_kind(column: RawColumn) -> ColumnKind:
         "vector": Vector(),
     }
     return found[parsed.kind]
+
+
+def _require_no_dates(column: RawColumn) -> None:
+    """Refuse numbers if all are days such as 20261231, and not all the same day."""
+    numbers, name = sorted(set(column.present.tolist())), column.name
+    if len(numbers) > 1 and all(_is_day(number) for number in numbers):
+        raise InvalidInputError(
+            f"the column {name!r} holds dates that are written as numbers, such as "
+            f"{int(numbers[0])}; convert them, for example by pandas.to_datetime(..., "
+            f"format='%Y%m%d'), or state its kind: columns={{{name!r}: Number()}}"
+        )
+
+
+def _is_day(number: float) -> bool:
+    if not (number.is_integer() and FIRST_DAY <= number <= LAST_DAY):
+        return False
+    try:
+        datetime.date.fromisoformat(str(int(number)))
+    except ValueError:
+        return False
+    return True
 
 
 def _require_category(column: RawColumn) -> None:

@@ -58,7 +58,7 @@ def availability(available: Any, names: Sequence[Sequence[Label]]) -> Tensor | N
         return None
     width = max(len(own) for own in names)
     if hasattr(available, "columns"):  # a data frame
-        available = available.to_numpy()
+        available = _in_order_of_names(available, names)
     rows = available if hasattr(available, "dtype") else _listed(available)
     if isinstance(rows, list) and not all(isinstance(v, bool) for row in rows for v in row):
         return _mask_of_names(rows, names, width)
@@ -69,6 +69,21 @@ def availability(available: Any, names: Sequence[Sequence[Label]]) -> Tensor | N
             f"for each row, got {mask.dtype} of shape {list(mask.shape)}"
         )
     return mask
+
+
+def _in_order_of_names(frame: Any, names: Sequence[Sequence[Label]]) -> Any:
+    """The values of a data frame whose columns are named like the actions, in their order."""
+    columns = [text_of(column) for column in frame.columns]
+    actions = [text_of(name) for name in names[0]]
+    is_numbered = columns == [str(number) for number in range(len(columns))]
+    if any(own != names[0] for own in names) or (is_numbered and set(columns) != set(actions)):
+        return frame.to_numpy()
+    if set(columns) != set(actions) or len(columns) != len(actions):
+        raise InvalidInputError(
+            "the columns of available must be the names of all actions, "
+            f"{shown_names(names[0])}, got {shown_names(list(frame.columns))}"
+        )
+    return frame.to_numpy()[:, [columns.index(name) for name in actions]]
 
 
 def _mask_of_names(rows: list[list[Any]], names: Sequence[Sequence[Label]], width: int) -> Tensor:

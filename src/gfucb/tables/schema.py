@@ -186,7 +186,8 @@ class Schema:
         if column.missing.any():
             row = int(np.flatnonzero(column.missing)[0])
             raise InvalidInputError(
-                f"the column {self.reward!r} has no reward in row {row}; leave such rows out"
+                f"the column {self.reward!r} has no reward in row {row}; leave such rows out, "
+                f"for example by table.dropna(subset=[{self.reward!r}])"
             )
         return torch.from_numpy(_numbers_of_rewards(column))
 
@@ -234,16 +235,19 @@ class Schema:
 
 def _numbers_of_rewards(column: RawColumn) -> NDArray[np.float64]:
     """The rewards [row], NaN where they are missing; refuse text such as "$256.33"."""
-    cure = (
-        "convert the column to numbers before: for example "
-        f"table[{column.name!r}].str.replace('[$,]', '', regex=True).astype(float)"
-    )
+    cure = "convert the column to numbers before"
+    if column.kind == "text":
+        name = f"table[{column.name!r}]"
+        cure += f": for example {name}.str.replace('[$,]', '', regex=True).astype(float)"
     return numbers_of(column, "reward", cure=cure)
 
 
 def _distinct_roles(*names: str | None) -> set[str]:
     """The columns with a role; only a group may have another one."""
     stated = [name for name in names if name is not None]
+    lists = [name for name in stated if not isinstance(name, str)]
+    if any(isinstance(name, list | tuple | set | dict) for name in lists):
+        raise InvalidInputError(f"a role is the name of one column, got {lists[0]!r}")
     if len(set(stated)) < len(stated):
         raise InvalidInputError(
             f"task, action, item and reward must be different columns, got {stated}"

@@ -22,6 +22,13 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 # Squares of larger inputs, summed over the data, leave no correct digits in float64.
 LARGEST_INPUT = 1e15
+# What to do about arguments that are no numbers.
+ENCODE = "encode such columns as numbers with gfucb.tables, and pass what it returns as *offers"
+CURES = {
+    "rewards": "convert them to numbers, and leave out rows without a reward",
+    "tasks": "number tasks from 0, or use gfucb.Agent, whose tasks have names",
+    "available": "pass True or False for every action",
+}
 
 
 def to_tensor(value: Any, name: str) -> Tensor:
@@ -43,7 +50,8 @@ def to_tensor(value: Any, name: str) -> Tensor:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if array.dtype.kind in "USOMmV":
         raise InvalidInputError(
-            f"{name} must be a tensor or array of numbers, got {_found(value, array)}"
+            f"{name} must be a tensor or array of numbers, got {_found(value, array)}; "
+            f"{CURES.get(name, ENCODE)}"
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(
@@ -187,7 +195,7 @@ def _plain_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _found(value: Any, array: npt.NDArray[Any]) -> str:
-    """What an argument holds instead of numbers, and how to make numbers of it."""
+    """What an argument holds instead of numbers."""
     where = ""
     for name in getattr(value, "columns", ()):
         column = np.asarray(value[name])
@@ -204,4 +212,4 @@ def _found(value: Any, array: npt.NDArray[Any]) -> str:
         found = "missing values (None)"
     else:
         found = kinds.get(array.dtype.kind, f"objects of type {type(first).__name__}")
-    return f"{found}{where}; encode such columns as numbers with gfucb.tables"
+    return f"{found}{where}"

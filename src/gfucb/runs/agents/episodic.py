@@ -75,8 +75,9 @@ def _value_range(environment: EpisodicEnvironment) -> tuple[float, float]:
     if stated is None:  # a user's environment
         raise InvalidInputError(
             "registered episodic agents need an environment that states the range of its sums of "
-            f"rewards, as `tabular_mdps` do, got {type(environment).__name__} without value_range; "
-            "add it, or give `gfucb.compare` a function (environment, seed) -> agent"
+            f"rewards, got {type(environment).__name__} without value_range; pass "
+            "value_range=(low, high) to it, or give `gfucb.compare` a function (environment, seed) "
+            "-> agent"
         )
     return stated
 

@@ -1,0 +1,89 @@
+"""Stored runs of code that was changed since are refused."""
+
+from functools import partial
+
+import pytest
+import torch
+
+import gfucb
+from gfucb.cli.main import main
+from gfucb.core.errors import RunDirectoryError
+from gfucb.environments import linear_bandit
+from gfucb.runs.source_digest import source_digest
+
+SMALL = {"seeds": [0], "num_rounds": 2}
+
+
+def linucb(environment, seed, alpha=1.0, ridge=1.0):
+    return gfucb.linucb(environment.num_tasks, alpha=alpha, ridge=ridge)
+
+
+def with_alpha(alpha):
+    return lambda environment, seed: linucb(environment, seed, alpha)
+
+
+def small_bandit(seed, noise=0.1):
+    sizes = {"num_tasks": 2, "num_actions": 2, "input_dim": 3, "feature_dim": 2}
+    return linear_bandit(**sizes, noise_scale=noise, seed=seed)
+
+
+class Holder:
+    def __init__(self, value):
+        self.value = value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        with_alpha,
+        lambda value: partial(linucb, alpha=value),
+        lambda value: partial(with_alpha(value), None),
+        lambda value: Holder(value),
+        lambda value: Holder({"weights": [torch.full((2,), value)]}),
+    ],
+)
+def test_values_that_a_definition_holds_count(make):
+    assert source_digest(make(1.0)) == source_digest(make(1.0)) != source_digest(make(2.0))
+
+
+def test_objects_without_a_plain_value_do_not_change_from_process_to_process():
+    assert source_digest(Holder(object())) == source_digest(Holder(object()))
+    assert source_digest(Holder([print, Holder])) == source_digest(Holder([print, Holder]))
+
+
+def test_a_comparison_refuses_runs_of_an_agent_with_other_values(tmp_path):
+    gfucb.compare(small_bandit, {"own": with_alpha(0.5)}, out=tmp_path, **SMALL)
+    gfucb.compare(small_bandit, {"own": with_alpha(0.5)}, out=tmp_path, **SMALL)
+    with pytest.raises(RunDirectoryError, match="source_digest"):
+        gfucb.compare(small_bandit, {"own": with_alpha(2.0)}, out=tmp_path, **SMALL)
+
+
+def test_a_comparison_refuses_runs_in_another_environment_of_one_class(tmp_path):
+    gfucb.compare(small_bandit(0), ["linucb"], out=tmp_path, **SMALL)
+    with pytest.raises(RunDirectoryError, match="source_digest"):
+        gfucb.compare(small_bandit(0, noise=0.3), ["linucb"], out=tmp_path, **SMALL)
+
+
+PLUGIN = """
+import gfucb
+from gfucb.runs import register_agent
+
+@register_agent("versioned", label="versioned", description="One of two versions.")
+def versioned(config, environment, seed):
+    return gfucb.linucb(environment.num_tasks, alpha=ALPHA)
+"""
+
+
+@pytest.mark.usefixtures("restored_registries")
+def test_runs_of_a_plugin_that_was_changed_are_refused(tmp_path, capsys):
+    plugin, out = tmp_path / "versioned_agent.py", tmp_path / "runs"
+    plugin.write_text(PLUGIN.replace("ALPHA", "0.5"))
+    words = ["compare", "--plugin", str(plugin), "--preset", "finite", "--num-rounds", "2"]
+    words += ["--seeds", "0", "--processes", "1", "--out", str(out), "--agents"]
+    main([*words, "versioned", "uniform"])
+    main([*words, "versioned", "uniform"])
+    plugin.write_text(PLUGIN.replace("ALPHA", "2.0"))
+    main([*words, "uniform"])  # this agent is not of the plugin
+    with pytest.raises(SystemExit):
+        main([*words, "versioned"])
+    assert "holds a run with plugins.versioned_agent.py" in capsys.readouterr().err

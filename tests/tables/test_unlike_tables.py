@@ -1,0 +1,64 @@
+"""Tables that are not quite what was meant: read as they are meant, or refused with a cure."""
+
+import pandas as pd
+import polars
+import pytest
+from store_log import log
+
+from gfucb.core.errors import DataFileError, InvalidInputError
+from gfucb.tables import Number, Schema
+
+ROLES = {"task": "store", "action": "promotion", "reward": "revenue"}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
+def test_available_as_a_frame_is_read_by_the_names_of_its_columns(frame):
+    schema = Schema.of(log(), **ROLES)
+    names = list(schema.actions.labels.names)
+    masks = {name: [name == names[0]] for name in reversed(names)}
+    offers = schema.offers(log().iloc[:1], available=frame(masks))
+    assert offers.available.tolist() == [[True] + [False] * (len(names) - 1)]
+    with pytest.raises(InvalidInputError, match="columns of available must be the names of all"):
+        schema.offers(log().iloc[:1], available=frame(masks | {"gift": [True]}))
+
+
+def test_available_as_a_frame_without_names_is_read_by_position():
+    schema = Schema.of(log(), **ROLES)
+    mask = [[True] + [False] * (len(schema.actions.labels) - 1)]
+    offers = schema.offers(log().iloc[:1], available=pd.DataFrame(mask))
+    assert offers.available.tolist() == mask
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1\u00a0200", "300"], "numbers that are not written as 1234.5"),
+        (["(1,200)", "300"], "numbers that are not written as 1234.5"),
+        ([20260131, 20260201], "dates that are written as numbers, such as 20260131"),
+        (["20260131", "20260201"], r"pandas.to_datetime\(..., format='%Y%m%d'\)"),
+    ],
+)
+def test_numbers_and_dates_of_other_programs_need_a_word_of_the_user(values, message):
+    table = {"arm": ["a", "b"], "x": values}
+    with pytest.raises(InvalidInputError, match=message):
+        Schema.of(table, action="arm")
+
+
+def test_numbers_that_are_no_days_are_numbers():
+    for values in ([20260131, 20260231], [20260131, 20260131], [20260131.5, 20260201]):
+        schema = Schema.of({"arm": ["a", "b"], "x": values}, action="arm")
+        assert isinstance(schema.context.kinds["x"], Number)
+
+
+def test_what_is_missing_has_a_cure(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"is the index: call table.reset_index\(\)"):
+        Schema.of(log().set_index("store"), **ROLES)
+    with pytest.raises(InvalidInputError, match=r"a role is the name of one column, got \['store'"):
+        Schema.of(log(), **ROLES | {"task": ["store"]})
+    schema = Schema.of(log(), **ROLES)
+    with pytest.raises(InvalidInputError, match=r"table.dropna\(subset=\['revenue'\]\)"):
+        schema.rewards(log().assign(revenue=None))
+    path = tmp_path / "latin.csv"
+    path.write_bytes("store\nTromsø\n".encode("latin-1"))
+    with pytest.raises(DataFileError, match=r"pass a data frame: pandas.read_csv\(..., enc"):
+        Schema.of(path, action="store")
