@@ -12,6 +12,7 @@ from gfucb.core.shards import num_own_tasks
 from gfucb.distributed import Shard
 from gfucb.estimation import pooled_fit, table_samples
 from gfucb.models import table_features
+from gfucb.models.table_layout import TableLayout
 
 TASKS, ACTIONS, COLUMNS, ITEMS, ROUNDS = 11, 4, 3, 9, 7
 
@@ -194,3 +195,22 @@ def test_many_tasks_without_matrices_are_those_with_them(kind, monkeypatch):
     assert "posterior.covariances.features" in compact[0].state()
     found = in_threads(2, functools.partial(play, kind))
     require_equal(found, compact, 2)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_shards_give_columns_the_units_of_one_process(count):
+    """Also a shard without samples, and counts whose zeros are most of all samples only."""
+    rows = normal(3, 9, 3)
+    rows[:, 1] = torch.tensor([0, 0, 0, 0, 0, 3, 2, 0, 4]).double()
+    rows[:, 2] = torch.tensor([1, 1, 1, 1, 1, 1, 1, 1, 0]).double()
+    parts = [rows[:6], rows[6:], rows[:0]][:count]
+    layout = TableLayout(3)
+
+    def units(inputs, *shards):
+        generator = torch.Generator().manual_seed(0)
+        return table_features.TableColumns.of(layout, inputs, 1, generator, *shards).spread
+
+    found = in_threads(count, lambda shards: units(parts[shards.index], shards))
+    for own in found:
+        torch.testing.assert_close(own, units(rows), rtol=1e-12, atol=0)
+    assert units(rows)[1:].tolist() == [2.0, 0.5]

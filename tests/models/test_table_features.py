@@ -246,6 +246,18 @@ class TestSizes:
         assert columns_of(WITH_ARMS, ARM_LAYOUT).explores_columns
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_counts_that_are_mostly_zero_have_the_unit_of_an_indicator(sign):
+    counts = torch.zeros(200, 3, dtype=torch.float64)
+    counts[:10, 0] = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]).repeat(2)  # half of the range
+    counts[:5, 1] = torch.tensor([1.0, 1.0, 1.0, 1.0, 100.0])  # one far value
+    counts[:101, 2] = torch.arange(1, 102)  # mostly other values: the standard deviation
+    spread = columns_of(sign * counts).spread
+    assert spread[0] == 2.5
+    assert spread[1] == pytest.approx(math.sqrt((4 + 100**2) / 5))
+    assert spread[2] == pytest.approx(float(counts[:, 2].std(correction=0)))
+
+
 def test_indicators_have_the_same_unit_however_rare_they_are():
     rows = torch.zeros(40, 3, dtype=torch.float64)
     rows[0, 0], rows[::2, 1], rows[:, 2] = 1.0, 30.0, torch.linspace(0, 1, 40)

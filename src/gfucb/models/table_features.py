@@ -22,6 +22,8 @@ FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
 LARGEST_STANDARDISED = 10.0
 # A column whose spread is this small, relative to its values, is constant up to rounding.
 CONSTANT_SPREAD = 1e-9
+# A column with its lowest or its highest value in this share of the samples has another unit.
+USUAL_SHARE = 0.5
 # With one-hot actions they are projected to as few as this, before the actions have no weights of
 # their own.
 FEWEST_DIRECTIONS = 8
@@ -108,8 +110,11 @@ class TableColumns:
     def standardised_by(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> TableColumns:
         """The same with location and spread of these inputs [n, column].
 
-        A column with two values has half of their distance as spread. Its standard deviation would
-        make a rare level of a categorical column the more important, the rarer it is.
+        The standard deviation of a column with two values would make a rare level of a categorical
+        column the more important, the rarer it is. Its spread is half of their distance instead. So
+        it is for all columns that mostly have their lowest or their highest value, such as counts
+        that are mostly zero, but at most the root mean square of the distances of other values, so
+        that one far value is not the unit.
         """
         context, _ = self.layout.split(inputs.to(torch.float64))
         if totals(shards, len(context))[0] == 0:
@@ -118,9 +123,13 @@ class TableColumns:
         spread = mean_of_all(shards, (context - location).square()).sqrt()
         low, high = _range_of_all(context, shards)
         varies = spread > CONSTANT_SPREAD * torch.maximum(low.abs(), high.abs())
-        has_other = ((context != low) & (context != high)).any(0)
-        has_two_values = shards.sum(has_other.to(torch.int64)) == 0
-        spread = torch.where(has_two_values, (high - low) / 2, spread)
+        counts = shards.sum(torch.stack([context == low, context == high]).sum(1))
+        most, usual = counts.amax(0), torch.where(counts[0] >= counts[1], low, high)
+        distances = shards.sum((context - usual).square().sum(0))
+        total = totals(shards, len(context))[0]
+        far = (distances / (total - most).clamp_min(1)).sqrt()
+        is_mostly_one = most >= USUAL_SHARE * total
+        spread = torch.where(is_mostly_one, torch.minimum((high - low) / 2, far), spread)
         spread = torch.where(varies, spread, torch.ones_like(spread))
         return replace(self, location=location, spread=spread)
 
