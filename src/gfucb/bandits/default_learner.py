@@ -227,8 +227,8 @@ def _require_channels_first(shape: torch.Size) -> None:
     if len(shape) == 3 and shape[2] in CHANNELS and is_image_shape(shape[:2]):
         raise InvalidInputError(
             f"inputs of shape {list(shape)} look like images whose channels are the last axis; "
-            "pass [row, action, channel, height, width], such as images.movedim(-1, -3) of a tensor, or "
-            "flatten inputs that are no images"
+            "pass [row, action, channel, height, width], such as images.movedim(-1, -3) of a "
+            "tensor, or flatten inputs that are no images"
         )
 
 
