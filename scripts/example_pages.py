@@ -33,9 +33,8 @@ def table(rows: Sequence[Mapping[str, str]]) -> str:
         other, half = float(row["versus_reference"]), float(row["versus_reference_half_width"])
         difference = "" if row["agent"] == "gfucb" else f"{other:+.2f} ± {half:.2f}"
         seconds = float(row["cpu_seconds"])
-        lines.append(
-            f"| {row['agent']} | {mean:.2f} ± {spread:.2f} | {difference} | {seconds:.1f} |"
-        )
+        agent = "**GFUCB**" if row["agent"] == "gfucb" else row["agent"]  # as in the figure
+        lines.append(f"| {agent} | {mean:.2f} ± {spread:.2f} | {difference} | {seconds:.1f} |")
     return "\n".join(lines) + "\n"
 
 

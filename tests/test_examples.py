@@ -78,7 +78,8 @@ def test_the_page_of_an_example_states_the_committed_results(path):
     name = "regret" if "regret" in lines[0] else "reward"
     for line in lines:
         mean, spread = float(line[name]), float(line[f"{name}_half_width"])
-        row = re.escape(f"| {line['agent']} | {mean:.2f} ± {spread:.2f} |")
+        agent = "**GFUCB**" if line["agent"] == "gfucb" else line["agent"]
+        row = re.escape(f"| {agent} | {mean:.2f} ± {spread:.2f} |")
         assert re.search(row, page), f"the page has no line {row}"
         assert f"{line['seeds']} seeds" in page
 
@@ -118,7 +119,7 @@ def test_pages_are_written_from_results(tmp_path):
         shutil.copytree(ROOT / part, tmp_path / part)
     page = tmp_path / "docs" / "examples" / "school.md"
     written = page.read_text()
-    page.write_text(re.sub(r"\| gfucb \| [\d.]+", "| gfucb | 99.99", written))
+    page.write_text(re.sub(r"\| \*\*GFUCB\*\* \| [\d.]+", "| **GFUCB** | 99.99", written))
     (tmp_path / "examples" / "results" / "school" / "provenance.json").write_text("{}")
     update("school", ROOT / "examples" / "results" / "school", tmp_path)
     assert page.read_text() == written

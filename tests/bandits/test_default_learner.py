@@ -116,6 +116,16 @@ class TestFirstRewards:
             agent.observe(late, [0.1, 0.2])
         assert_same_state(agent, before)
 
+    def test_images_with_channels_last_are_refused(self):
+        agent = GFUCB(2)
+        photos = torch.zeros(2, 3, 9, 9, 3, dtype=torch.uint8)
+        with pytest.raises(InvalidInputError, match=r"such as images.movedim\(-1, -3\)"):
+            agent.decide(photos)
+        with pytest.raises(InvalidInputError, match="channels are the last axis"):
+            agent.learn([0], photos[:1, 0], [1.0])
+        agent.decide(photos.movedim(-1, -3))
+        assert agent.learner.num_samples == 0
+
     def test_refused_rewards_do_not_fix_the_choice(self):
         agent = GFUCB(2)
         with pytest.raises(InvalidInputError):

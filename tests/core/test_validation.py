@@ -319,8 +319,10 @@ def test_members_of_a_finite_class_have_the_same_number_of_features():
         (lambda agent: agent.learn(["oslo"], [[0.0]], [1.0]), "use gfucb.Agent, whose tasks have"),
         (lambda agent: agent.learn([0], [[0.0]], ["1 USD"]), "leave out rows without a reward"),
         (lambda agent: agent.decide([[[0.0]]], available=[["tea"]]), "True or False for every"),
+        (lambda agent: agent.learn([0], [[0.0]], [[1.0]]), r"such as rewards\[:, 0\]"),
+        (lambda agent: agent.learn([0], [[0.0]], [1.0, 2.0]), "pass one reward for each"),
         (lambda agent: agent.decide([[["tea"]]]), r"gfucb.tables, .* as \*offers"),
-        (lambda agent: agent.decide([[[0], [1]]]), "columns of numbers as floats"),
+        (lambda agent: agent.decide([[[0, 1], [1, 0]]]), "columns of numbers as floats"),
     ],
 )
 def test_what_is_no_number_has_a_cure_that_fits_the_argument(call, cure):

@@ -2,13 +2,17 @@
 
 from functools import partial
 
+import pandas as pd
 import pytest
 import torch
 
 import gfucb
 from gfucb.cli.main import main
+from gfucb.cli.terminal import summary_table
 from gfucb.core.errors import RunDirectoryError
 from gfucb.environments import linear_bandit
+from gfucb.runs import load_rows
+from gfucb.runs.metrics import count_of_seeds, number_of_seeds
 from gfucb.runs.source_digest import source_digest
 
 SMALL = {"seeds": [0], "num_rounds": 2}
@@ -77,13 +81,30 @@ def versioned(config, environment, seed):
 @pytest.mark.usefixtures("restored_registries")
 def test_runs_of_a_plugin_that_was_changed_are_refused(tmp_path, capsys):
     plugin, out = tmp_path / "versioned_agent.py", tmp_path / "runs"
+    small = ["--plugin", str(plugin), "--preset", "finite", "--num-rounds", "2"]
+
+    def run(agent, seed):
+        words = ["--agent.name", agent, "--seed", str(seed), "--out", str(out / f"{agent}{seed}")]
+        main(["run", *small, *words])
+
     plugin.write_text(PLUGIN.replace("ALPHA", "0.5"))
-    words = ["compare", "--plugin", str(plugin), "--preset", "finite", "--num-rounds", "2"]
-    words += ["--seeds", "0", "--processes", "1", "--out", str(out), "--agents"]
-    main([*words, "versioned", "uniform"])
-    main([*words, "versioned", "uniform"])
+    run("versioned", 0)
     plugin.write_text(PLUGIN.replace("ALPHA", "2.0"))
-    main([*words, "uniform"])  # this agent is not of the plugin
+    run("uniform", 0)  # this agent is not of the plugin
+    assert set(load_rows(str(out))["agent"]) == {"uniform", "versioned"}
     with pytest.raises(SystemExit):
-        main([*words, "versioned"])
+        run("versioned", 0)
     assert "holds a run with plugins.versioned_agent.py" in capsys.readouterr().err
+    run("versioned", 1)  # has no run yet, but a table would mix the versions
+    with pytest.raises(RunDirectoryError, match="another version of the plugin versioned_agent"):
+        load_rows(out)
+
+
+def test_agents_with_different_numbers_of_seeds_are_said_to_have_them():
+    rows = pd.DataFrame({"agent": ["a", "b", "b"], "seed": [0, 0, 1]})
+    assert count_of_seeds(number_of_seeds(rows)) == "1 to 2 seeds"
+    assert count_of_seeds(number_of_seeds(rows[1:])) == "2 seeds"
+    table = pd.DataFrame({"agent": ["a", "b"], "seeds": [1, 2], "regret": 0.5})
+    columns = ("regret_half_width", "regret_per_decision", "late_regret", "cpu_seconds")
+    shown = summary_table(table.assign(**dict.fromkeys(columns, 1.0)), num_rounds=2, num_tasks=3)
+    assert "interval over 1 to 2 seeds" in shown.caption

@@ -108,7 +108,7 @@ def test_unknown_ids_and_other_decisions_are_refused(agent):
         (7, "a decision of this agent"),
         ([], "0 decisions"),
         ([decision.id, later.id], "2 decisions"),
-        (agent.model.decide(candidates(2), tasks=[0, 1]), "an id must be text"),
+        (agent.model.decide(candidates(2), tasks=[0, 1]), "pass a decision of this agent"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             agent.explain(what)

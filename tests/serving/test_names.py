@@ -124,3 +124,19 @@ def test_the_index_of_a_frame_are_names():
 def test_sums_of_money_are_rewards():
     agent = Agent()
     assert agent.observe(agent.decide(candidates(2), tasks=["a", "b"]), [Decimal("9.99"), 3]) == 2
+
+
+def test_available_may_list_the_names_of_actions():
+    agent, catalogue = Agent(seed=0), {"tea": [0.0, 1.0], ("juice", 1): [1.0, 0.0]}
+    rows = [["tea"], [("juice", 1)]]
+    decision = agent.decide_from(catalogue, tasks=["a", "b"], available=rows)
+    assert decision.action_names == ("tea", ("juice", 1))
+    assert agent.decide_from(catalogue, tasks=["a"], available=[[False, True]]).actions == 1
+    assert len(agent.predict_from(catalogue, ["a", "b"], rows)) == 2
+    for wrong, why in (
+        ([["milk"]], "'milk', which is not in"),
+        (["tea"], "a list of names for each"),
+    ):
+        with pytest.raises(InvalidInputError, match=why):
+            agent.decide_from(catalogue, tasks=["new"], available=wrong)
+    assert agent.tasks == ("a", "b")

@@ -22,6 +22,9 @@ from gfucb.models.head_posterior import HeadPosterior
 from gfucb.models.network_classes import REFIT_GROWTH, StandardisedNetworkClass
 from gfucb.models.nn.networks import is_image_shape
 
+# Grey, red-green-blue, and with transparency.
+CHANNELS = (1, 3, 4)
+
 
 class DefaultLearner:
     """A network for images, Gaussian models for tables and items; it has the members of `Learner`.
@@ -80,6 +83,7 @@ class DefaultLearner:
             return self._chosen
         if is_item(inputs):
             return self.catalogue
+        _require_channels_first(inputs.shape[1:])
         return self.tables if is_table(inputs) else self.network
 
     @property
@@ -216,6 +220,16 @@ class DefaultLearner:
             if other is not learner:
                 other.load_state({})
         self._chosen = learner if state else None
+
+
+def _require_channels_first(shape: torch.Size) -> None:
+    """Refuse images [height, width, channel], which would be read as columns of a table."""
+    if len(shape) == 3 and shape[2] in CHANNELS and is_image_shape(shape[:2]):
+        raise InvalidInputError(
+            f"inputs of shape {list(shape)} look like images whose channels are the last axis; "
+            "pass [row, action, channel, height, width], such as images.movedim(-1, -3) of a "
+            "tensor, or flatten inputs that are no images"
+        )
 
 
 def is_item(inputs: Tensor) -> bool:

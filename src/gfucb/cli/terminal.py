@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from gfucb.runs.metrics import count_of_seeds, metric_of
+from gfucb.runs.metrics import as_range, count_of_seeds, metric_of
 from gfucb.runs.presets import PRESETS
 from gfucb.runs.registry import agent_label
 
@@ -186,7 +186,7 @@ def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table
     """The summary that `compare` prints."""
     from gfucb.runs.summary import REFERENCES, presentable  # not at the top: it needs pandas
 
-    seeds, metric = int(table["seeds"].max()), metric_of(table.columns)
+    seeds, metric = as_range(table["seeds"]), metric_of(table.columns)
     shown = Table(
         title=f"{metric.title} after {num_rounds} rounds of {num_tasks} tasks",
         title_style="bold",

@@ -24,7 +24,7 @@ from gfucb.core.validation.settings import validate_count, validate_methods, val
 from gfucb.runs.build_run import agent_run, plugin_settings
 from gfucb.runs.jobs import Job, run_all
 from gfucb.runs.loop import gymnasium_cure
-from gfucb.runs.metrics import count_of_seeds, metric_of
+from gfucb.runs.metrics import count_of_seeds, metric_of, number_of_seeds
 from gfucb.runs.plots import comparison_curves, save
 from gfucb.runs.pool import one_thread, run_in_processes
 from gfucb.runs.provenance import current_provenance
@@ -81,7 +81,7 @@ class ComparisonResult:
         save(self.figure(), path / metric_of(self.rows.columns).name)
 
     def __repr__(self) -> str:
-        num_rounds, seeds = int(self.rows["round"].max()), self.rows["seed"].nunique()
+        num_rounds, seeds = int(self.rows["round"].max()), number_of_seeds(self.rows)
         title = metric_of(self.rows.columns).title
         head = f"{title} after {num_rounds} rounds, ± 95% interval over {count_of_seeds(seeds)}"
         return f"{head}\n{self._lines().to_string(index=False)}"

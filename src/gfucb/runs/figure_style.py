@@ -48,7 +48,7 @@ def line_styles(colours: Mapping[str, str]) -> dict[str, str]:
     return styles
 
 
-def seeds_in_words(num_seeds: int) -> str:
+def seeds_in_words(num_seeds: int | str) -> str:
     """What curves and bands are: a run, or the mean of several."""
     return "one seed" if num_seeds == 1 else f"mean of {num_seeds} seeds, 95% band"
 

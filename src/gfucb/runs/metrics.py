@@ -53,6 +53,17 @@ def metric_of(columns: Container[str]) -> Metric:
     return REGRET if "regret" in columns else REWARD
 
 
-def count_of_seeds(seeds: int) -> str:
-    """For captions: "1 seed", "5 seeds"."""
+def number_of_seeds(rows: pd.DataFrame) -> int | str:
+    """How many seeds agents have in rows of runs: 5, or "2 to 5" if they differ."""
+    return as_range(rows.groupby("agent")["seed"].nunique())
+
+
+def as_range(seeds: pd.Series[int]) -> int | str:
+    """The numbers of seeds of several agents: one number if all are equal."""
+    fewest, most = int(seeds.min()), int(seeds.max())
+    return most if fewest == most else f"{fewest} to {most}"
+
+
+def count_of_seeds(seeds: int | str) -> str:
+    """For captions: "1 seed", "2 to 5 seeds"."""
     return "1 seed" if seeds == 1 else f"{seeds} seeds"

@@ -24,7 +24,7 @@ from gfucb.runs.figure_style import (
     seeds_in_words,
     text_colour,
 )
-from gfucb.runs.metrics import metric_of
+from gfucb.runs.metrics import metric_of, number_of_seeds
 from gfucb.runs.registry import AGENTS, agent_colours, agent_label
 from gfucb.runs.summary import REFERENCES, half_width, reference_among
 
@@ -236,7 +236,7 @@ def svg(figure: Figure) -> str:
 
 def _say_seeds(axes: Axes, rows: pd.DataFrame) -> None:
     """State above the axes what the curves are."""
-    words = seeds_in_words(rows["seed"].nunique())
+    words = seeds_in_words(number_of_seeds(rows))
     axes.set_title(words, loc="left", fontsize=9, color="#666666")
 
 

@@ -18,7 +18,7 @@ from gfucb.core.errors import GFUCBError
 from gfucb.core.protocols import BanditEnvironment
 from gfucb.runs.build_run import make_environment
 from gfucb.runs.figure_style import NARROW, WIDE
-from gfucb.runs.metrics import Metric, metric_of
+from gfucb.runs.metrics import Metric, count_of_seeds, metric_of, number_of_seeds
 from gfucb.runs.plots import (
     UNIFORM,
     action_sets_figure,
@@ -70,7 +70,7 @@ def report_page(directory: Path) -> str:
             "problem": _problem(config),
         },
         columns=[_heading(name, metric) for name in lines[0]],
-        num_seeds=rows["seed"].nunique(),
+        num_seeds=number_of_seeds(rows),
         lines=_lines(lines, reference),
         reference_label=agent_label(reference) if reference else "",
         is_episodic="optimism_violations" in table.columns,
@@ -87,7 +87,7 @@ def lead(table: pd.DataFrame, num_rounds: int) -> str:
     by_agent = table.set_index("agent")
     reference, metric = reference_among(by_agent.index), metric_of(table.columns)
     own: Any = by_agent.loc[reference] if reference else by_agent.iloc[0]
-    seeds = f" (mean of {own['seeds']:.0f} seeds)" if "seeds" in own.index else ""
+    seeds = f" (mean of {count_of_seeds(int(own['seeds']))})" if "seeds" in own.index else ""
     value = f"{own[metric.name]:.1f}" if metric.is_cost else f"{own[metric.name]:.3g}"
     if reference is None:
         best = agent_label(str(by_agent.index[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ CONFIDENCE = 0.95
 REFERENCES = ("gfucb-mdp", "gfucb")
 
 
-def find_runs(directory: Path) -> list[Path]:
+def find_runs(directory: Path | str) -> list[Path]:
     """All run directories at or below `directory`, in the order of their names."""
+    directory = Path(directory)
     if not directory.is_dir():
         raise RunDirectoryError(f"there is no directory {directory}; `gfucb compare` makes one")
     found = sorted(path.parent for path in directory.rglob("config.json"))
@@ -36,11 +37,12 @@ def find_runs(directory: Path) -> list[Path]:
     return found
 
 
-def load_rows(directory: Path) -> pd.DataFrame:
+def load_rows(directory: Path | str) -> pd.DataFrame:
     """The rows of all finished runs at or below `directory`, with columns agent and seed."""
     tables = []
     found: dict[tuple[str, int], Path] = {}
     shared: dict[str, Any] | None = None
+    plugins: dict[str, str] = {}
     for path in find_runs(directory):
         if read_provenance(path).get("finished"):
             config = read_config(path)
@@ -55,6 +57,7 @@ def load_rows(directory: Path) -> pd.DataFrame:
                     f"{path} is a run of another environment or length than those beside it, so "
                     "they cannot be compared; give each comparison a directory of its own"
                 )
+            _require_one_version(config.get("plugins", {}), plugins, path)
             agent, seed = config["agent"]["name"], config["seed"]
             if (other := found.setdefault((agent, seed), path)) != path:
                 raise RunDirectoryError(
@@ -70,6 +73,16 @@ def load_rows(directory: Path) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
+def _require_one_version(own: Mapping[str, str], known: dict[str, str], path: Path) -> None:
+    """Refuse runs of two versions of one plugin; `known` are those of the runs before."""
+    for name, version in own.items():
+        if known.setdefault(name, version) != version:
+            raise RunDirectoryError(
+                f"{path} is a run of another version of the plugin {name} than those beside it, so "
+                "they cannot be compared; delete the runs of the older version"
+            )
+
+
 def _problem(config: dict[str, Any]) -> dict[str, Any]:
     """Environment and length of a run; settings that it does not state are at their defaults."""
     environment, name = config["environment"], config["environment"]["name"]
@@ -77,7 +90,7 @@ def _problem(config: dict[str, Any]) -> dict[str, Any]:
     return {"environment": as_json(known) | environment, "num_rounds": config["num_rounds"]}
 
 
-def load_seconds(directory: Path) -> pd.Series:
+def load_seconds(directory: Path | str) -> pd.Series:
     """CPU seconds of one finished run, mean over seeds, by agent."""
     runs = [(read_config(path), read_provenance(path)) for path in find_runs(directory)]
     table = pd.DataFrame(
@@ -90,7 +103,7 @@ def load_seconds(directory: Path) -> pd.Series:
     return table[table["finished"]].groupby("agent")["seconds"].mean()
 
 
-def summarise(directory: Path, reference: str | None = None) -> pd.DataFrame:
+def summarise(directory: Path | str, reference: str | None = None) -> pd.DataFrame:
     """The summary of the finished runs at or below `directory`, see `summarise_rows`."""
     return summarise_rows(load_rows(directory), load_seconds(directory), reference)
 

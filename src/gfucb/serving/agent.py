@@ -155,13 +155,14 @@ class Agent(NamedTasks, TableCalls, ExplainedDecisions, ClosedAtExit):
         """Choose for every row from one catalogue that all rows share, see `GFUCB.decide_from`.
 
         The catalogue is an array [action, *input], a mapping from names of actions to inputs, a
-        data frame whose index are names, or a list of names: of items that have no inputs.
+        data frame whose index are names, or a list of names: of items that have no inputs. Where
+        actions have names, `available` may list those of each row.
         """
         given = Catalogue.of(catalogue)
         with self._runtime.call() as roster:
             self._runtime.expire_some()
             texts = roster.encode_tasks(tasks, None)
-            return self._decide(given, True, texts, available)
+            return self._decide(given, True, texts, given.mask(available))
 
     def _decide(
         self,

@@ -41,6 +41,29 @@ class Catalogue:
         is_named = bool(labels) and all(_is_name(label) for label in labels)
         return cls(to_inputs(value, "catalogue"), _names(labels) if is_named else None)
 
+    def mask(self, available: Any) -> Any:
+        """Booleans [row, action], where lists of the names of actions may be given instead."""
+        if self.names is None or not isinstance(available, list | tuple):
+            return available
+        rows = [list(row) if isinstance(row, list | tuple) else [row] for row in available]
+        if all(isinstance(value, bool) for row in rows for value in row):
+            return available
+        if not all(isinstance(row, list | tuple) for row in available):
+            raise InvalidInputError(
+                "available must be booleans [row, action], or a list of names for each row, got "
+                f"{available!r:.60}"
+            )
+        encoded = [{encode_name(name, "action") for name in row} for row in rows]
+        for row, names in zip(rows, encoded, strict=True):
+            if not names <= set(self.names):
+                unknown = next(
+                    name for name in row if encode_name(name, "action") not in self.names
+                )
+                raise InvalidInputError(
+                    f"available names the action {unknown!r}, which is not in the catalogue"
+                )
+        return [[name in names for name in self.names] for names in encoded]
+
 
 def _listed(value: Any) -> list[Any]:
     """The items of a list, a tuple, or a column of objects; nothing for anything else."""

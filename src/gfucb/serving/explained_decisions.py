@@ -63,7 +63,8 @@ class ExplainedDecisions:
         available: ArrayLike | None = None,
     ) -> ActionPredictions:
         """The same for one catalogue that all rows share, see `decide_from`."""
-        return self._predict(Catalogue.of(catalogue), True, tasks, None, available)
+        given = Catalogue.of(catalogue)
+        return self._predict(given, True, tasks, None, given.mask(available))
 
     def predict_table(
         self, table: TableLike, schema: Schema, available: Any = None

@@ -22,6 +22,7 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 # Squares of larger inputs, summed over the data, leave no correct digits in float64.
 LARGEST_INPUT = 1e15
+OF_DECISION = "the decision has"
 # What to do about arguments that are no numbers.
 ENCODE = "encode such columns as numbers with gfucb.tables, and pass what it returns as *offers"
 CURES = {
@@ -114,7 +115,7 @@ def require_in_range(inputs: Tensor, name: str, largest: float = LARGEST_INPUT) 
 
 
 def validate_rewards(
-    rewards: Any, expected: int, what: str = "the decision has", *, rows: str = "rows"
+    rewards: Any, expected: int, what: str = OF_DECISION, *, rows: str = "rows"
 ) -> Tensor:
     """Rewards [row] as finite float64 of at most `LARGEST_REWARD` in magnitude; True is 1.0."""
     given = to_tensor(rewards, "rewards")
@@ -123,9 +124,14 @@ def validate_rewards(
     if given.ndim == 0 and expected == 1:
         given = given.reshape(1)
     if tuple(given.shape) != (expected,):
+        cure = "to reward some rows only, pass decision[rows]"
+        if tuple(given.shape) == (expected, 1):
+            cure = "pass one axis, such as rewards[:, 0]"
+        elif what != OF_DECISION:
+            cure = "pass one reward for each"
         raise InvalidInputError(
             f"{what} {expected} {rows}, so rewards must have the shape [{expected}], "
-            f"got {list(given.shape)}; to reward some rows only, pass decision[rows]"
+            f"got {list(given.shape)}; {cure}"
         )
     given = given.to(torch.float64)
     is_valid = given.abs() <= LARGEST_REWARD
