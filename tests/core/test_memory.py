@@ -1,6 +1,7 @@
 import platform
 
 import pytest
+
 from other_processes import printed_elsewhere
 
 FAULTS_OF_REPEATED_ARRAYS = """
