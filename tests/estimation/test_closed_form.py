@@ -7,7 +7,7 @@ from gfucb import VariableProjection
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.random import random_stream
 from gfucb.estimation.closed_form import fast_head_errors
-from gfucb.estimation.held_out import head_errors
+from gfucb.estimation.held_out import head_errors, without_padding
 from gfucb.models import HeadPenalty, MultiheadFunction, MultitaskDataset, NeuralRepresentation
 from gfucb.models.nn.networks import default_network
 
@@ -29,6 +29,17 @@ def errors_and_gradient(function, phi, targets, present, **options):
     weights = torch.linspace(0.5, 2.0, errors.numel(), dtype=errors.dtype).view(errors.shape)
     (weights * errors.square()).sum().backward()
     return errors.detach(), phi.grad
+
+
+def test_full_batches_are_not_copied_and_empty_slots_are_zero():
+    phi, targets, present = case(5, features=8)
+    masked, masked_targets = without_padding(phi, targets, present)
+    assert torch.equal(masked, phi * present.unsqueeze(-1))
+    assert torch.equal(masked_targets, targets * present.unsqueeze(-1))
+    full = torch.ones_like(present)
+    assert all(
+        a is b for a, b in zip(without_padding(phi, targets, full), (phi, targets), strict=True)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,6 +30,14 @@ def test_dropout_drops_its_share_preserves_the_mean_and_is_absent_in_evaluation(
     assert torch.equal(layer(x), x)
 
 
+@pytest.mark.parametrize("p", [1 / 256, 0.3, 255 / 256])
+def test_a_value_is_dropped_if_its_byte_is_below_the_threshold(p):
+    layer, x = SeededDropout(p), torch.ones(300, 8)
+    draws = layer.words(300).view(torch.uint8).view(300, 8)
+    scales = (draws >= layer.threshold).to(x.dtype) * (256 / (256 - layer.threshold))
+    assert torch.equal(layer(x), scales)
+
+
 def test_a_jitter_of_size_zero_changes_nothing():
     x = torch.rand(5, 3, 7, 11, generator=random_stream(0, "x"), dtype=torch.float64)
     torch.testing.assert_close(SeededJitter(0.0, 0.0, 0.0)(x), x)

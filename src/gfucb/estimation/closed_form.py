@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gfucb.core.linalg import ridge_cholesky
-from gfucb.estimation.held_out import ErrorKind, head_errors
+from gfucb.estimation.held_out import ErrorKind, head_errors, without_padding
 from gfucb.models.heads import SMALLEST_LEFT_OUT
 
 # Single precision is used up to this condition number: errors are then correct to 1e-3 at worst,
@@ -30,8 +30,7 @@ def fast_head_errors(
     features, targets = features.to(dtype), targets.to(dtype)
     if features.shape[1] >= features.shape[2]:
         return head_errors(features, targets, present, ridge=ridge, kind=kind)
-    features = features * present.unsqueeze(-1)
-    targets = targets * present.unsqueeze(-1)
+    features, targets = without_padding(features, targets, present)
     return cast(Tensor, _KernelErrors.apply(features, targets, ridge, kind))
 
 

@@ -27,14 +27,21 @@ def head_errors(
         kind: `residual` on the samples themselves; `leave_one_out` of the heads that are fitted
             without the sample.
     """
-    features = features * present.unsqueeze(-1)
-    targets = targets * present.unsqueeze(-1)
+    features, targets = without_padding(features, targets, present)
     num_slots, feature_dim = features.shape[1:]
     solve = _residuals_by_kernel if num_slots < feature_dim else _residuals_by_features
     residuals, shares = solve(features, targets, ridge)
     if kind == "residual":
         return residuals
     return residuals / shares.clamp_min(SMALLEST_LEFT_OUT).unsqueeze(-1)
+
+
+def without_padding(features: Tensor, targets: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    """Both [task, slot, ...], zero in slots without a sample."""
+    # Products with ones take time, also in the backward pass. To look waits for a GPU.
+    if present.device.type == "cpu" and bool(present.all()):
+        return features, targets
+    return features * present.unsqueeze(-1), targets * present.unsqueeze(-1)
 
 
 # Neither function below checks its factor, because a check waits for the GPU in every step.

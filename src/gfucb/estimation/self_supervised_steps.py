@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import keep_freed_memory
 from gfucb.core.protocols import SelfSupervision
 from gfucb.core.random import global_randomness_from
 from gfucb.core.shards import ONE_SHARD, Shards, totals
@@ -245,6 +246,7 @@ class _Steps:
 
     def run(self) -> None:
         """Make all steps."""
+        keep_freed_memory()
         # Views that draw from a generator, and exchanges, cannot be part of a CUDA graph.
         is_graphed = isinstance(self.views, SeededViews) and self.shards.count == 1
         step = CudaGraphed(self._step, self.device) if is_graphed else self._step

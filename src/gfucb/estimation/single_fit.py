@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gfucb.core.memory import keep_freed_memory
 from gfucb.core.random import global_randomness_from
 from gfucb.core.shards import OneShard
 from gfucb.estimation.fit_plan import FitPlan, plan_generator
@@ -55,6 +56,7 @@ class SingleFit:
 
     def run(self) -> None:
         """Make the steps of the plan, or those until the held-out error stops falling."""
+        keep_freed_memory()
         stopping = self.fit.stopping
         held_out = None
         if stopping is not None:

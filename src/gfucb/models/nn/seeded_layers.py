@@ -55,8 +55,9 @@ class SeededDropout(SeededLayer):
             words = hashed_words(self.row_seeds, -(-width // 8))
             draws = _bytes_of(words.flatten()).view(len(x), -1)[:, :width].reshape(x.shape)
         # One product with x: a second one would cost as much again, also in the backward pass.
-        scales = (draws >= self.threshold).to(x.dtype) * (256 / (256 - self.threshold))
-        return x * scales
+        # `draws >= threshold` and its conversion take ten times as long on a CPU as these bytes.
+        is_kept = draws.clamp(self.threshold - 1, self.threshold).sub_(self.threshold - 1)
+        return x * is_kept.to(x.dtype).mul_(256 / (256 - self.threshold))
 
 
 class SeededJitter(SeededLayer):
