@@ -52,7 +52,7 @@ def loaded_modules() -> list[str]:
 
 def plugin_versions(modules: Iterable[str]) -> dict[str, str]:
     """The plugins among some modules, with a digest of the text of each."""
-    files = {_loaded[name] for name in modules if name in _loaded}
+    files = {_loaded[name] for name in modules if name in _loaded and _loaded[name].is_file()}
     return {path.name: text_digest(path.read_text("utf-8")) for path in sorted(files)}
 
 
