@@ -59,7 +59,7 @@ def test_examples_run_in_a_small_form(path, data, tmp_path, monkeypatch, capsys)
     with (tmp_path / "summary.csv").open() as file:
         assert {row["agent"] for row in csv.DictReader(file)} == set(module.AGENTS)
     assert list(tmp_path.glob("re*.png")) and (tmp_path / "provenance.json").is_file()
-    assert "1 seeds" in capsys.readouterr().out
+    assert "1 seed\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

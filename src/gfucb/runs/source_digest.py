@@ -80,4 +80,4 @@ def _plain(value: Any) -> Any:
     if inspect.isroutine(value):
         return text_digest(_source(value))  # what it holds may refer to itself
     kind = value if inspect.isclass(value) else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return kind.__qualname__  # without its module, which is __main__ where a script is run
