@@ -5,7 +5,7 @@ import polars
 import pytest
 from store_log import log
 
-from gfucb.core.errors import DataFileError, InvalidInputError
+from gfucb.core.errors import DataFileError, GFUCBWarning, InvalidInputError
 from gfucb.tables import Number, Schema
 
 ROLES = {"task": "store", "action": "promotion", "reward": "revenue"}
@@ -62,3 +62,15 @@ def test_what_is_missing_has_a_cure(tmp_path):
     path.write_bytes("store\nTromsø\n".encode("latin-1"))
     with pytest.raises(DataFileError, match=r"pass a data frame: pandas.read_csv\(..., enc"):
         Schema.of(path, action="store")
+
+
+def test_amounts_as_names_of_actions_give_a_warning_whose_cure_works(recwarn):
+    table = {"price": [9.99, 12.49, 7.5, 11.0, 8.25], "sold": [1, 0, 1, 0, 1]}
+    with pytest.warns(GFUCBWarning, match="'price' holds 5 different numbers.*'amount': 7.5"):
+        Schema.of(table, action="price", reward="sold")
+    recwarn.clear()
+    prices = [{"price": price, "amount": price} for price in table["price"]]
+    schema = Schema.of(table, action="price", reward="sold", actions=prices)
+    Schema.of({"price": [1, 2, 3, 4, 5], "sold": [1.0] * 5}, action="price", reward="sold")
+    assert not recwarn.list
+    assert schema.samples(table)[1].flatten().tolist() != [0.0] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -10,14 +11,16 @@ import torch
 from torch import Tensor
 
 from gfucb.core.discrete_actions import with_actions
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import GFUCBWarning, InvalidInputError
 from gfucb.tables.columns import Columns
 from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.groups import Groups
 from gfucb.tables.labels import Labels, complete_labels, item_id, item_ids
-from gfucb.tables.raw_columns import Label
+from gfucb.tables.raw_columns import Label, RawColumn
 
 UNKNOWN_ACTION = "correct the name, or make a new schema and agent with this action"
+# So many different numbers with decimals are probably amounts, such as prices.
+FEWEST_AMOUNTS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,22 @@ class NamedActions:
 
     labels: Labels
     kind: ClassVar[str] = "named"
+
+    @classmethod
+    def of(cls, column: RawColumn) -> NamedActions:
+        """The names in a column; a warning says what to do with amounts."""
+        labels = Labels.of(column)
+        if len(labels) >= FEWEST_AMOUNTS and _have_decimals(labels.names):
+            name, first = labels.column, labels.names[0]
+            warnings.warn(
+                f"the column {name!r} holds {len(labels)} different numbers. Each is an action of "
+                "its own, which learns nothing from the rewards of close ones. If they are "
+                f"amounts, state a feature: actions=[{{{name!r}: {first!r}, 'amount': {first!r}}}, "
+                "...], one for each",
+                GFUCBWarning,
+                stacklevel=4,
+            )
+        return cls(labels)
 
     def candidates(self, table: RawTable, context: Tensor) -> ActionInputs:
         """Context and one-hot action, [row, action, column]."""
@@ -204,3 +223,9 @@ class Items:
 def _validate_group(group: Any) -> None:
     if not isinstance(group, str):
         raise InvalidInputError(f"group must be the name of a column, got {group!r}")
+
+
+def _have_decimals(names: Sequence[Label]) -> bool:
+    """Whether all names are numbers, and some of them have decimals."""
+    has_text = any(isinstance(name, str | bool) for name in names)
+    return not has_text and any(float(name) % 1 > 0 for name in names)

@@ -328,7 +328,7 @@ def _action_kind(
     if action is None:
         return RowActions(str(group))
     if actions is None:
-        return NamedActions(Labels.of(raw.column(action)))
+        return NamedActions.of(raw.column(action))
     if _are_names(actions):
         labels = Labels.listed(action, actions)
         return NamedActions(
