@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ PRIOR_SAMPLES = 0.01
 # Partitions have the probabilities of a Chinese restaurant process with this parameter: few large
 # cells. With 1, outliers of nonlinear emissions were cells of their own.
 CONCENTRATION = 1e-3
+
+LinkageMethod = Literal["average", "ward"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,15 +171,16 @@ class Tree:
 
     Args:
         points: of the stage.
-        linkage_method: "average" or "ward".
+        linkage_method: average linkage of squared distances, or Ward's.
     """
 
-    def __init__(self, points: Floats, linkage_method: str = "average") -> None:
+    def __init__(self, points: Floats, linkage_method: LinkageMethod = "average") -> None:
         self._num_points = number = len(points)
         self._children: list[list[int]] = []
         if number > 1:
-            metric = "euclidean" if linkage_method == "ward" else "sqeuclidean"
-            merges = linkage(pdist(points, metric), linkage_method)
+            squared = linkage_method == "average"
+            distances = pdist(points, "sqeuclidean" if squared else "euclidean")
+            merges = linkage(distances, linkage_method)
             self._children = merges[:, :2].astype(np.int64).tolist()
         rows = points[:, :, None] * points[:, None]
         more = len(self._children)

@@ -26,6 +26,7 @@ from gfucb.episodic.cell_covariances import (
     FREEDOMS,
     SMALLEST_GAIN,
     CovariancePrior,
+    LinkageMethod,
     Sums,
     Tree,
     evidence_of_cells,
@@ -33,7 +34,7 @@ from gfucb.episodic.cell_covariances import (
 from gfucb.episodic.distinct_rows import Floats, Integers
 
 # Small cells are branches of the first, cells that overlap of the second.
-LINKAGE_METHODS = ("average", "ward")
+LINKAGE_METHODS: tuple[LinkageMethod, ...] = ("average", "ward")
 
 
 def with_overlapping_cells(stages: Sequence[Floats], present: Clusters) -> Clusters | None:
@@ -63,9 +64,10 @@ def with_overlapping_cells(stages: Sequence[Floats], present: Clusters) -> Clust
         evidence = _log_evidence(centered, following)
         if evidence > best:
             found, best = following, evidence
-        transform, labels = _unit_of_residuals(centered, following), following.labels
-        if transform is None:
+        unit = _unit_of_residuals(centered, following)
+        if unit is None:
             break
+        transform, labels = unit, following.labels
     return found
 
 
