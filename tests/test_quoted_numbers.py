@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.episodic.table import overview_markdown
 
 from gfucb.runs.text_files import read_csv
 
@@ -66,3 +67,10 @@ def test_the_life_cycle_in_the_changelog_is_that_of_the_committed_measurements()
     fit, per_round = weak["fit_efficiency"], weak["round_efficiency"]
     expected += [f"{fit:.2f} for a fit and {per_round:.2f} for a round"]
     assert [pattern for pattern in expected if not re.search(pattern, text)] == []
+
+
+def test_the_overview_of_exploration_problems_is_that_of_the_committed_results():
+    stored = ROOT / "benchmarks" / "episodic" / "results" / "finite" / "table.json"
+    overview = overview_markdown(json.loads(stored.read_text())["results"])
+    page = ROOT / "docs" / "how-to" / "run_the_exploration_benchmarks.md"
+    assert overview in page.read_text()

@@ -77,18 +77,13 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
     None if observations do not vary within any stage.
     """
     centered = [rows - rows.mean(axis=0) for rows in stages]
-    basis = _varying_directions(np.concatenate(centered))
+    basis = varying_directions(np.concatenate(centered))
     if not basis.shape[1] or max(len(rows) for rows in stages) < 3:
         return None
-    transform = basis
-    for _ in range(NUM_ITERATIONS):
-        differences = _neighbour_differences([rows @ transform for rows in centered])
-        if not differences.any():  # observations that differ by less than rounding
-            return None
-        transform = transform @ whitening(differences, len(differences)) * 2**0.5
-    spread = np.concatenate([rows @ transform for rows in centered])
-    ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))
-    transform = transform / min(ratio, LARGEST_NOISE_RATIO) ** 0.5
+    neighbours = unit_of_neighbours(centered, basis)
+    if neighbours is None:  # observations that differ by less than rounding
+        return None
+    transform, ratio = neighbours
     directions, labels = np.zeros((transform.shape[1], 0)), [_one_cell(rows) for rows in stages]
     scale = 1.0
     is_continuous = ratio > LARGEST_SPREAD
@@ -117,6 +112,24 @@ def fit_clusters(stages: Sequence[Floats]) -> Clusters | None:
         _joined(rows @ directions, own, scale) for rows, own in zip(whitened, labels, strict=True)
     ]
     return Clusters(transform, directions, labels, scale)
+
+
+def unit_of_neighbours(centered: Sequence[Floats], basis: Floats) -> tuple[Floats, float] | None:
+    """A transform to units of the noise, and the spread in units of neighbours; None without noise.
+
+    Args:
+        centered: observations less the mean of their stage, [stage][observation, column].
+        basis: of the directions in which they vary, [column, coordinate].
+    """
+    transform = basis
+    for _ in range(NUM_ITERATIONS):
+        differences = _neighbour_differences([rows @ transform for rows in centered])
+        if not differences.any():
+            return None
+        transform = transform @ whitening(differences, len(differences)) * 2**0.5
+    spread = np.concatenate([rows @ transform for rows in centered])
+    ratio = float(np.median(np.linalg.eigvalsh(spread.T @ spread / len(spread))))
+    return transform / min(ratio, LARGEST_NOISE_RATIO) ** 0.5, ratio
 
 
 def _joined(rows: Floats, labels: Integers, scale: float) -> Integers:
@@ -230,7 +243,7 @@ def principal_directions(scatter: Floats) -> Floats:
     return np.asarray(leading[:, ::-1][:, :LARGEST_RANK])
 
 
-def _varying_directions(rows: Floats) -> Floats:
+def varying_directions(rows: Floats) -> Floats:
     """An orthonormal basis of the directions in which rows vary, [column, direction]."""
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     return np.asarray(vectors[:, values > max(1e-300, 1e-9 * values[-1])])

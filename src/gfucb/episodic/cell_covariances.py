@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ PRIOR_SAMPLES = 0.01
 # Partitions have the probabilities of a Chinese restaurant process with this parameter: few large
 # cells. With 1, outliers of nonlinear emissions were cells of their own.
 CONCENTRATION = 1e-3
+
+LinkageMethod = Literal["average", "ward"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +145,7 @@ def with_own_covariances(stages: Sequence[Floats], pooled: Clusters) -> Clusters
         whitened = [rows @ transform for rows in centered]
         scatter = between_scatter(whitened, labels) + sum(map(excess_variance, whitened))
         directions = principal_directions(scatter)
-        trees = [_Tree(rows @ directions) for rows in whitened]
+        trees = [Tree(rows @ directions) for rows in whitened]
         freedom = _freedom(trees, directions.shape[1])
         if freedom is None:
             return found
@@ -152,7 +155,7 @@ def with_own_covariances(stages: Sequence[Floats], pooled: Clusters) -> Clusters
     return found
 
 
-def _freedom(trees: Sequence[_Tree], size: int) -> float | None:
+def _freedom(trees: Sequence[Tree], size: int) -> float | None:
     """The degrees of freedom with the largest evidence; None for one covariance."""
     if not size:
         return None
@@ -163,14 +166,21 @@ def _freedom(trees: Sequence[_Tree], size: int) -> float | None:
     return size + FREEDOMS[int(np.argmax(evidence))] if has_gain else None
 
 
-class _Tree:
-    """Average linkage of the points [n, coordinate] of a stage, with the sums of all branches."""
+class Tree:
+    """A hierarchy of the points [n, coordinate] of a stage, with the sums of all branches.
 
-    def __init__(self, points: Floats) -> None:
+    Args:
+        points: of the stage.
+        linkage_method: average linkage of squared distances, or Ward's.
+    """
+
+    def __init__(self, points: Floats, linkage_method: LinkageMethod = "average") -> None:
         self._num_points = number = len(points)
         self._children: list[list[int]] = []
         if number > 1:
-            merges = linkage(pdist(points, "sqeuclidean"), "average")
+            squared = linkage_method == "average"
+            distances = pdist(points, "sqeuclidean" if squared else "euclidean")
+            merges = linkage(distances, linkage_method)
             self._children = merges[:, :2].astype(np.int64).tolist()
         rows = points[:, :, None] * points[:, None]
         more = len(self._children)
@@ -185,8 +195,7 @@ class _Tree:
 
     def cut(self, prior: CovariancePrior) -> tuple[float, Integers]:
         """The largest log evidence of the points in cells that are branches; the cells, [n]."""
-        partition = gammaln(self._sums.counts) + np.log(CONCENTRATION)
-        best = (prior.log_evidence(self._sums) + partition).tolist()
+        best = evidence_of_cells(prior, self._sums).tolist()
         is_cut = [False] * len(best)
         for branch, (left, right) in enumerate(self._children, start=self._num_points):
             apart = best[left] + best[right]
@@ -202,6 +211,11 @@ class _Tree:
                 if labels[branch] < 0 and not is_cut[child]:
                     labels[child], num_cells = num_cells, num_cells + 1
         return best[-1], labels[: self._num_points]
+
+
+def evidence_of_cells(prior: CovariancePrior, sums: Sums) -> Floats:
+    """The log evidence of the points of each cell, and of their being one cell, [cell]."""
+    return prior.log_evidence(sums) + (gammaln(sums.counts) + np.log(CONCENTRATION))
 
 
 def _log_gamma(freedoms: NDArray[np.float64], size: int) -> Floats:

@@ -25,11 +25,14 @@ from gfucb.episodic.cell_covariances import (
     Sums,
     with_own_covariances,
 )
+from gfucb.episodic.cell_overlaps import with_overlapping_cells
 from gfucb.episodic.distinct_rows import Floats, Integers
 from gfucb.episodic.observation_table import ObservationTable
 
 # Observations of a stage from which clusters are computed; all are decoded afterwards.
 CLUSTERED_ROWS = 150
+# The same where cells overlap.
+OVERLAPPING_ROWS = 600
 # Observations recur if at least this share of the transitions start at one seen before.
 RECURRENT_SHARE = 0.5
 # Cells without vectors are never the likeliest.
@@ -276,24 +279,27 @@ def fit_decoder(
     clusters.
     """
     distinct = DistinctCells(tables)
-    stages = [
-        _sample(table.keys.rows[:size], random_stream(seed, "clusters", stage, size))
-        for stage, (table, size) in enumerate(zip(tables, sizes, strict=True))
-    ]
+    stages = _samples(tables, sizes, CLUSTERED_ROWS, seed)
     seen = [stage for stage, rows in enumerate(stages) if len(rows)]
     clusters = fit_clusters([stages[stage] for stage in seen])
     if clusters is None:
         return distinct
     if is_recurrent and not are_apart([stages[stage] for stage in seen], clusters.labels):
         return distinct
-    own = None
     if not is_recurrent:
-        own = with_own_covariances([stages[stage] for stage in seen], clusters)
-    clusters = clusters if own is None else own
+        rows = [stages[stage] for stage in seen]
+        clusters = with_own_covariances(rows, clusters) or clusters
+        if with_overlapping_cells(rows, clusters) is not None:
+            # A rare state is not far from the others, and is found by several of its observations.
+            stages = _samples(tables, sizes, OVERLAPPING_ROWS, seed)
+            rows = [stages[stage] for stage in seen]
+            larger = fit_clusters(rows)
+            assert larger is not None
+            clusters = with_overlapping_cells(rows, larger) or larger
     by_stage = dict(zip(seen, clusters.labels, strict=True))
     none = np.zeros(0, dtype=np.int64)
     labels = [by_stage.get(stage, none) for stage in range(len(tables))]
-    cells = ClusterCells if own is None else CovarianceCells
+    cells = ClusterCells if clusters.freedom is None else CovarianceCells
     return cells(replace(clusters, labels=labels), stages)
 
 
@@ -303,9 +309,19 @@ def is_recurrent(tables: Sequence[ObservationTable]) -> bool:
     return distinct <= (1 - RECURRENT_SHARE) * sum(len(table) for table in tables)
 
 
-def _sample(rows: NDArray[np.generic], generator: torch.Generator) -> Floats:
-    """At most `CLUSTERED_ROWS` of the rows, in their order."""
-    if len(rows) > CLUSTERED_ROWS:
-        drawn = torch.randperm(len(rows), generator=generator)[:CLUSTERED_ROWS]
+def _samples(
+    tables: Sequence[ObservationTable], sizes: Sequence[int], largest: int, seed: int
+) -> list[Floats]:
+    """At most `largest` of the first `sizes` [stage] vectors of each stage, in their order."""
+    return [
+        _sample(table.keys.rows[:size], largest, random_stream(seed, "clusters", stage, size))
+        for stage, (table, size) in enumerate(zip(tables, sizes, strict=True))
+    ]
+
+
+def _sample(rows: NDArray[np.generic], largest: int, generator: torch.Generator) -> Floats:
+    """At most `largest` of the rows, in their order."""
+    if len(rows) > largest:
+        drawn = torch.randperm(len(rows), generator=generator)[:largest]
         rows = rows[np.sort(drawn.numpy())]
     return rows.astype(np.float64)
