@@ -105,9 +105,23 @@ def test_wrong_settings_are_refused_with_what_was_expected(options, message):
     "candidates", [torch.rand(1, 2, 3), torch.tensor([[0, 1]]), torch.rand(1, 2, 1, 8, 8)]
 )
 def test_more_tasks_than_memory_can_hold_are_refused_by_their_number(candidates):
-    agent = GFUCB(2**60)
-    with pytest.raises(NotEnoughMemoryError, match=f"{2**60} tasks; build it for the tasks that"):
+    agent, message = GFUCB(2**60), f"here {2**60}: build it for those that exist"
+    with pytest.raises(NotEnoughMemoryError, match=message):
         agent.decide(candidates, tasks=[0])
+    with pytest.raises(NotEnoughMemoryError, match=message):
+        agent.learn([0], candidates[0, :1], [1.0])
+
+
+def test_an_agent_that_cannot_have_more_tasks_does_not_change():
+    agent, candidates = GFUCB(2, seed=0), torch.rand(2, 2, 3)
+    agent.observe(agent.decide(candidates), [0.0, 1.0])
+    before = agent.decide(candidates)
+    with pytest.raises(NotEnoughMemoryError, match=f"here {2**60 + 2}: build it"):
+        agent.add_tasks(2**60)
+    assert agent.num_tasks == 2
+    assert torch.equal(agent.decide(candidates).optimistic_values, before.optimistic_values)
+    agent.add_tasks(1)
+    assert len(agent.decide(torch.rand(3, 2, 3)).actions) == 3
 
 
 def test_other_errors_of_torch_are_not_about_memory():

@@ -8,6 +8,9 @@ from table_cases import COLUMNS, context_and_arm, draw, play, prices
 
 from gfucb import GFUCB
 from gfucb.estimation.table_fit import EXPLORED_DRAWN
+from gfucb.estimation.table_samples import TableSamples
+from gfucb.models.table_features import TableColumns
+from gfucb.models.table_layout import TableLayout
 
 
 class TestContinuousActions:
@@ -71,6 +74,28 @@ class TestOneTask:
         drawn = self._explored(1, self._drawn)
         assert self._explored(1, lambda index: self.ITEMS) == pytest.approx(drawn / EXPLORED_DRAWN)
         assert self._explored(1, self._with_context) == pytest.approx(drawn / EXPLORED_DRAWN)
+
+    @pytest.mark.parametrize(
+        ("values", "is_drawn"),
+        [
+            ([0.3], True),
+            ([0.1, 0.2, 0.1, 0.2], False),  # repeated, but never twice in succession
+            ([*range(19), 0], True),  # 5% were chosen before
+            ([*range(18), 0, 1], False),
+        ],
+    )
+    def test_hardly_any_value_of_what_is_drawn_anew_was_chosen_before(self, values, is_drawn):
+        column = torch.tensor(values, dtype=torch.float64)[:, None]
+        varies = torch.linspace(0, 1, len(values), dtype=torch.float64)[:, None]
+
+        def are_drawn(inputs: torch.Tensor, layout: TableLayout) -> bool:
+            columns = TableColumns.of(layout, inputs, 1, torch.Generator())
+            zeros = torch.zeros(len(inputs))
+            return TableSamples(inputs, zeros.long(), zeros, 1, columns, 1.0).are_drawn_anew()
+
+        assert are_drawn(torch.cat([varies, column], 1), TableLayout(2)) == is_drawn
+        arms = torch.eye(2, dtype=torch.float64)[torch.arange(len(values)) % 2]
+        assert not are_drawn(torch.cat([varies, arms], 1), TableLayout(3, 1, 2))
 
     def test_is_one_task(self):
         """With several tasks effects of columns are small anyway."""

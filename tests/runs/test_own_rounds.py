@@ -45,6 +45,9 @@ WRONG = {
     r"candidates of a round .* with 2 tasks, got \[1, 3, 4\]": lambda found: replace(
         found, candidates=found.candidates[:1]
     ),
+    r"candidates of a round .* with 2 tasks, got \[2\]": lambda found: replace(
+        found, candidates=torch.zeros(2)
+    ),
     "mean_rewards must be finite in every round": lambda found: replace(
         found, mean_rewards=found.mean_rewards * torch.nan
     ),

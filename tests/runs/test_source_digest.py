@@ -1,7 +1,10 @@
 """Stored runs of code that was changed since are refused."""
 
-from functools import partial
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property, partial
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -12,9 +15,12 @@ from gfucb.cli.terminal import summary_table
 from gfucb.core.errors import RunDirectoryError
 from gfucb.environments import linear_bandit
 from gfucb.runs import load_rows
+from gfucb.runs.build_run import make_environment
 from gfucb.runs.metrics import count_of_seeds, number_of_seeds
+from gfucb.runs.registry import default_environment_config
 from gfucb.runs.source_digest import source_digest
 
+LOCK = default_environment_config("lock")
 SMALL = {"seeds": [0], "num_rounds": 2}
 
 
@@ -35,6 +41,27 @@ class Holder:
     def __init__(self, value):
         self.value = value
 
+    @cached_property
+    def doubled(self):
+        return 2 * self.value
+
+
+@dataclass(slots=True)
+class Settings:
+    value: float
+    found: list = field(default_factory=list, compare=False)
+
+
+class Size(Enum):
+    SMALL, LARGE = 1.0, 2.0
+
+
+def by_another_function(value):
+    def make(environment, seed):
+        return linucb(environment, seed, value)
+
+    return lambda environment, seed: make(environment, seed)
+
 
 @pytest.mark.parametrize(
     "make",
@@ -44,10 +71,40 @@ class Holder:
         lambda value: partial(with_alpha(value), None),
         lambda value: Holder(value),
         lambda value: Holder({"weights": [torch.full((2,), value)]}),
+        lambda value: Holder(torch.full((2,), value, dtype=torch.bfloat16)),
+        lambda value: Holder(torch.full((2,), value).to_sparse()),
+        lambda value: Holder(np.array([value, None], dtype=object)),
+        lambda value: Holder(np.float32(value)),
+        lambda value: Holder({"texts": {f"{value}", "other"}}),
+        lambda value: Holder(Size(value)),
+        Settings,
+        lambda value: partial(linucb, Settings(value)),
+        by_another_function,
     ],
 )
 def test_values_that_a_definition_holds_count(make):
     assert source_digest(make(1.0)) == source_digest(make(1.0)) != source_digest(make(2.0))
+
+
+def test_what_a_run_fills_does_not_count():
+    """Otherwise a comparison could not be continued in the same session."""
+    for used in (Holder(1.0), Settings(1.0), make_environment(LOCK, 0)):
+        before = source_digest(used)
+        if isinstance(used, Holder):
+            assert used.doubled == 2.0
+        elif isinstance(used, Settings):
+            used.found.append(3)
+        else:
+            assert used.optimal_values.size
+        assert source_digest(used) == before
+
+
+def test_values_that_refer_to_themselves_have_a_digest():
+    own: list = [1.0]
+    own.append(own)
+    other = [2.0]
+    other.append(other)
+    assert source_digest(Holder(own)) != source_digest(Holder(other))
 
 
 def test_objects_without_a_plain_value_do_not_change_from_process_to_process():

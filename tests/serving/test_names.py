@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from serving_cases import candidates, play
 
 from gfucb import Agent, InvalidInputError
@@ -133,6 +134,10 @@ def test_available_may_list_the_names_of_actions():
     assert decision.action_names == ("tea", ("juice", 1))
     assert agent.decide_from(catalogue, tasks=["a"], available=[[False, True]]).actions == 1
     assert len(agent.predict_from(catalogue, ["a", "b"], rows)) == 2
+    for mask in ([np.array([False, True])], [[np.False_, np.True_]], [torch.tensor([False, True])]):
+        assert agent.decide_from(catalogue, tasks=["a"], available=mask).actions == 1
+    with pytest.raises(InvalidInputError, match="every row needs an available action"):
+        agent.decide_from(catalogue, tasks=["a", "b"], available=[["tea"], []])
     for wrong, why in (
         ([["milk"]], "'milk', which is not in"),
         (["tea"], "a list of names for each"),

@@ -12,6 +12,7 @@ from serving_cases import assert_same, candidates, play, reward, state_of
 from gfucb import Agent, DecisionLog
 from gfucb.core.errors import DecisionLogError, InvalidInputError, RefitError
 from gfucb.core.threads import limit_this_thread
+from gfucb.serving import connections
 from gfucb.serving.log_replay import THREADS
 
 
@@ -266,6 +267,8 @@ def test_a_closed_log_is_read_where_nothing_can_be_written(tmp_path, monkeypatch
     with DecisionLog(tmp_path / "log", read_only=True) as log:
         assert log.last_decision() == 1
         assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files
+    (tmp_path / "log-wal").touch()  # an agent is using the log: it changes while it is read
+    assert connections._reading(tmp_path / "log") == "?mode=ro"
 
 
 def test_what_is_no_decision_of_an_agent_is_named():

@@ -20,6 +20,9 @@ def test_available_as_a_frame_is_read_by_the_names_of_its_columns(frame):
     assert offers.available.tolist() == [[True] + [False] * (len(names) - 1)]
     with pytest.raises(InvalidInputError, match="columns of available must be the names of all"):
         schema.offers(log().iloc[:1], available=frame(masks | {"gift": [True]}))
+    twice = pd.DataFrame([[True] * (len(names) + 1)], columns=[*names, names[0]])
+    with pytest.raises(InvalidInputError, match="columns of available must be the names of all"):
+        schema.offers(log().iloc[:1], available=twice)
 
 
 def test_available_as_a_frame_without_names_is_read_by_position():

@@ -220,7 +220,8 @@ class GFUCB(ExplainedAgent):
         Shapes: tasks [sample], inputs [sample, *input], rewards [sample].
         """
         samples = validate_samples(tasks, inputs, rewards, num_tasks=self.num_tasks)
-        learn_log(self.learner, *samples)
+        with memory_of_tasks(self.num_tasks):
+            learn_log(self.learner, *samples)
         self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
 
     def add_tasks(self, count: int = 1) -> None:
@@ -228,18 +229,16 @@ class GFUCB(ExplainedAgent):
 
         The agent then restores like one that was built with the larger `num_tasks`.
         """
-        self.learner.add_tasks(validate_count(count, "count"))
+        number, larger = validate_count(count, "count"), self.snapshot()
+        with memory_of_tasks(self.num_tasks + number):
+            larger.learner.add_tasks(number)
+        self.learner, self.network_learner = larger.learner, larger.network_learner
         self.num_tasks = self.network_learner.num_tasks
 
     def refit(self, *, only_due: bool = False) -> None:
-        """Fit all data now, whether or not a fit is due; without data nothing changes.
-
-        With `only_due` those parts of the model are fitted whose fit is due.
-        """
-        if only_due:
-            self.learner.refit_due()
-        else:
-            self.learner.refit()
+        """Fit all data, or with `only_due` parts whose fit is due; without data nothing changes."""
+        refit = self.learner.refit_due if only_due else self.learner.refit
+        refit()
         self.radius_state = with_reward_scale(self.radius_state, self.learner.scale.scale)
 
     def snapshot(self) -> GFUCB:

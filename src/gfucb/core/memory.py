@@ -35,7 +35,7 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def memory_of_tasks(num_tasks: int) -> Iterator[None]:
-    """Name the number of tasks if the tensors of all tasks do not fit into memory.
+    """Name the number of tasks if the tensors of an agent do not fit into memory.
 
     Raises:
         NotEnoughMemoryError: instead of an error of numpy or torch.
@@ -46,6 +46,7 @@ def memory_of_tasks(num_tasks: int) -> Iterator[None]:
         if not isinstance(error, MemoryError) and not ALLOCATION.search(str(error)):
             raise
         raise NotEnoughMemoryError(
-            f"there is not enough memory for an agent of {num_tasks} tasks; build it for the tasks "
-            f"that exist, or divide them among several agents ({error})"
+            "there is not enough memory. An agent needs some for each of its tasks, here "
+            f"{num_tasks}: build it for those that exist, or divide them among several agents, or "
+            f"decide about fewer rows in one call ({error})"
         ) from error

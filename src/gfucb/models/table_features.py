@@ -60,7 +60,7 @@ class TableColumns:
     Attributes:
         layout: of the inputs.
         location: of the context columns, [context column].
-        spread: their standard deviations, [context column].
+        spread: their units, [context column], see `standardised_by`.
         projection: [context column, direction] for many columns, otherwise None.
         frequencies: standard normal, [frequency, direction].
         num_tasks: for how many tasks the sizes of features were chosen.
@@ -110,14 +110,14 @@ class TableColumns:
     def standardised_by(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> TableColumns:
         """The same with location and spread of these inputs [n, column].
 
-        The standard deviation of a column with two values would make a rare level of a categorical
-        column the more important, the rarer it is. Its spread is half of their distance instead. So
-        it is for all columns that mostly have their lowest or their highest value, such as counts
-        that are mostly zero, but at most the root mean square of the distances of other values, so
-        that one far value is not the unit.
+        The spread is the standard deviation, but for columns that mostly have their lowest or their
+        highest value, such as indicators and counts: the rarer other values are, the larger they
+        would be in its units. Their spread is half of the range, but at most the root mean square
+        of the distances of other values from the usual one, so that one far value is not the unit.
         """
         context, _ = self.layout.split(inputs.to(torch.float64))
-        if totals(shards, len(context))[0] == 0:
+        (total,) = totals(shards, len(context))
+        if total == 0:
             return self
         location = mean_of_all(shards, context)
         spread = mean_of_all(shards, (context - location).square()).sqrt()
@@ -126,7 +126,6 @@ class TableColumns:
         counts = shards.sum(torch.stack([context == low, context == high]).sum(1))
         most, usual = counts.amax(0), torch.where(counts[0] >= counts[1], low, high)
         distances = shards.sum((context - usual).square().sum(0))
-        total = totals(shards, len(context))[0]
         far = (distances / (total - most).clamp_min(1)).sqrt()
         is_mostly_one = most >= USUAL_SHARE * total
         spread = torch.where(is_mostly_one, torch.minimum((high - low) / 2, far), spread)

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 from collections.abc import Mapping
-from functools import partial
+from datetime import date, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import cached_property, partial
 from types import CellType
 from typing import Any
 
 import numpy as np
 import torch
 
+# Values that their text states.
+STATED = complex | range | date | timedelta | Decimal | Enum
+
 
 def source_digest(definition: Any) -> str:
     """Identifies a function, class or object: its source, and the values that it holds.
 
     Functions hold the arguments of a `functools.partial`, defaults and variables of the function
-    around them; objects hold attributes. Objects that they use count by the name of their class.
+    around them; objects hold attributes. What a run may fill does not count: cached properties, and
+    of dataclasses all that `==` does not compare. Numbers, texts, arrays, functions, dataclasses
+    and their collections count by their value, and all other objects by the name of their class.
     """
-    held = _held_values(definition)
-    return text_digest(_source(definition) + ("" if not held else repr(_plain(held))))
+    return _digest(definition, ())
 
 
 def text_digest(text: str) -> str:
     """The first 16 digits of the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _digest(definition: Any, around: tuple[Any, ...]) -> str:
+    held = _held_values(definition)
+    return text_digest(_source(definition) + ("" if not held else repr(_plain(held, around))))
 
 
 def _source(definition: Any) -> str:
@@ -51,7 +64,7 @@ def _held_values(definition: Any) -> dict[str, Any]:
         held = dict(zip(names, (_content(cell) for cell in cells), strict=True))
         defaults = (definition.__defaults__, definition.__kwdefaults__)
         return held | ({"defaults": defaults} if any(defaults) else {})
-    return dict(getattr(definition, "__dict__", {}))
+    return _attributes(definition)
 
 
 def _content(cell: CellType) -> Any:
@@ -61,23 +74,61 @@ def _content(cell: CellType) -> Any:
         return None
 
 
-def _plain(value: Any) -> Any:
-    """The same value whenever it is made again; its `repr` states no address."""
+def _attributes(holder: Any) -> dict[str, Any]:
+    """The attributes of an object, without those that a run may fill."""
+    if dataclasses.is_dataclass(holder):
+        fields = dataclasses.fields(holder)
+        return {field.name: getattr(holder, field.name, None) for field in fields if field.compare}
+    state: Any = object.__getstate__(holder)  # with __slots__
+    plain, slots = state if isinstance(state, tuple) else (state, None)
+    found = {**(plain or {}), **(slots or {})}
+    cached = {
+        name
+        for kind in type(holder).__mro__
+        for name, value in vars(kind).items()
+        if isinstance(value, cached_property)
+    }
+    return {name: value for name, value in found.items() if name not in cached}
+
+
+def _plain(value: Any, around: tuple[Any, ...]) -> Any:
+    """The same value whenever it is made again; its `repr` states no address.
+
+    Args:
+        value: any value.
+        around: the values of which it is a part, which it may refer to.
+    """
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
+    if isinstance(value, STATED | np.generic):
+        return f"{type(value).__name__}({value})"
+    if any(value is other for other in around):
+        return "itself"
+    around = (*around, value)
     if isinstance(value, np.ndarray | torch.Tensor):
-        array = np.asarray(value.detach().cpu() if isinstance(value, torch.Tensor) else value)
-        kept = array.tolist() if array.dtype.kind == "O" else array.tobytes()
-        if isinstance(kept, bytes):
-            return (str(array.dtype), array.shape, hashlib.sha256(kept).hexdigest())
-        return _plain(kept)
+        return _plain_array(value, around)
     if isinstance(value, Mapping):
-        return [(_plain(key), _plain(item)) for key, item in value.items()]
+        return [(_plain(key, around), _plain(item, around)) for key, item in value.items()]
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, partial):
-        return source_digest(value)
-    if inspect.isroutine(value):
-        return text_digest(_source(value))  # what it holds may refer to itself
+        return [_plain(item, around) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(repr(_plain(item, around)) for item in value)
+    if isinstance(value, partial) or inspect.isroutine(value):
+        return _digest(value, around)
     kind = value if inspect.isclass(value) else type(value)
-    return kind.__qualname__  # without its module, which is __main__ where a script is run
+    name = kind.__qualname__  # without its module, which is __main__ where a script is run
+    if value is kind or not dataclasses.is_dataclass(value):
+        return name
+    return (name, _plain(_attributes(value), around))
+
+
+def _plain_array(value: np.ndarray[Any, Any] | torch.Tensor, around: tuple[Any, ...]) -> Any:
+    """The type, shape and digest of an array; the values of one that holds objects."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        value = value if value.layout is torch.strided else value.to_dense()
+        value = value.float() if value.dtype is torch.bfloat16 else value  # numpy has no such type
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        return _plain(array.tolist(), around)
+    return (str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
@@ -45,24 +46,24 @@ class Catalogue:
         """Booleans [row, action], where lists of the names of actions may be given instead."""
         if self.names is None or not isinstance(available, list | tuple):
             return available
-        rows = [list(row) if isinstance(row, list | tuple) else [row] for row in available]
-        if all(isinstance(value, bool) for row in rows for value in row):
-            return available
-        if not all(isinstance(row, list | tuple) for row in available):
+        if any(isinstance(row, str) for row in available):
             raise InvalidInputError(
                 "available must be booleans [row, action], or a list of names for each row, got "
                 f"{available!r:.60}"
             )
-        encoded = [{encode_name(name, "action") for name in row} for row in rows]
-        for row, names in zip(rows, encoded, strict=True):
-            if not names <= set(self.names):
-                unknown = next(
-                    name for name in row if encode_name(name, "action") not in self.names
-                )
+        rows = [row for row in available if isinstance(row, list | tuple)]
+        is_named = any(not isinstance(value, bool | np.bool_) for row in rows for value in row)
+        if not is_named or len(rows) < len(available):  # such as a list of arrays
+            return available
+        known = set(self.names)
+        encoded = [[(encode_name(name, "action"), name) for name in row] for row in rows]
+        for text, name in (pair for row in encoded for pair in row):
+            if text not in known:
                 raise InvalidInputError(
-                    f"available names the action {unknown!r}, which is not in the catalogue"
+                    f"available names the action {name!r}, which is not in the catalogue"
                 )
-        return [[name in names for name in self.names] for names in encoded]
+        offered = [{text for text, _ in row} for row in encoded]
+        return [[name in names for name in self.names] for names in offered]
 
 
 def _listed(value: Any) -> list[Any]:

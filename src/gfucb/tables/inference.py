@@ -6,6 +6,8 @@ import datetime
 import re
 from collections.abc import Iterable
 
+import numpy as np
+
 from gfucb.core.errors import InvalidInputError
 from gfucb.tables.column_kinds import Boolean, Category, ColumnKind, Number
 from gfucb.tables.date_kind import Date
@@ -22,8 +24,6 @@ NUMBER_TEXT = re.compile(
     r"\(?[-+\u2212]?[€$£]?\s?\d{1,3}([,.' \u00a0\u2009\u202f]?\d{3})*([.,]\d+)?\s?[€$£%]?\)?"
 )
 NO_PLAIN_NUMBER = re.compile(r"[^\d.+-]")
-
-
 # Days as numbers, from 1900 to 2099.
 FIRST_DAY, LAST_DAY = 19000101, 20991231
 
@@ -57,8 +57,11 @@ def inferred_kind(column: RawColumn) -> ColumnKind:
 
 def _require_no_dates(column: RawColumn) -> None:
     """Refuse numbers if all are days such as 20261231, and not all the same day."""
-    numbers, name = sorted(set(column.present.tolist())), column.name
-    if len(numbers) > 1 and all(_is_day(number) for number in numbers):
+    numbers, name = column.present, column.name
+    if not ((numbers >= FIRST_DAY) & (numbers <= LAST_DAY)).all():
+        return
+    numbers = np.unique(numbers)
+    if len(numbers) > 1 and all(_is_day(number) for number in numbers.tolist()):
         raise InvalidInputError(
             f"the column {name!r} holds dates that are written as numbers, such as "
             f"{int(numbers[0])}; convert them, for example by pandas.to_datetime(..., "
@@ -67,13 +70,11 @@ def _require_no_dates(column: RawColumn) -> None:
 
 
 def _is_day(number: float) -> bool:
-    if not (number.is_integer() and FIRST_DAY <= number <= LAST_DAY):
-        return False
     try:
         datetime.date.fromisoformat(str(int(number)))
     except ValueError:
         return False
-    return True
+    return number.is_integer()
 
 
 def _require_category(column: RawColumn) -> None:

@@ -245,9 +245,9 @@ def _numbers_of_rewards(column: RawColumn) -> NDArray[np.float64]:
 def _distinct_roles(*names: str | None) -> set[str]:
     """The columns with a role; only a group may have another one."""
     stated = [name for name in names if name is not None]
-    lists = [name for name in stated if not isinstance(name, str)]
-    if any(isinstance(name, list | tuple | set | dict) for name in lists):
-        raise InvalidInputError(f"a role is the name of one column, got {lists[0]!r}")
+    for name in stated:
+        if isinstance(name, list | tuple | set | dict):
+            raise InvalidInputError(f"a role is the name of one column, got {name!r}")
     if len(set(stated)) < len(stated):
         raise InvalidInputError(
             f"task, action, item and reward must be different columns, got {stated}"

@@ -40,11 +40,11 @@ def validate_round(found: Any, num_tasks: int) -> BanditRound:
 def _require_shapes(found: BanditRound, num_tasks: int) -> None:
     shapes = {name: list(getattr(found, name).shape) for name in FIELDS}
     by_action = shapes["candidates"][:2]
-    expected = [[num_tasks, *by_action[1:]]]
+    expected = [num_tasks, *by_action[1:]]
     wrong = {
-        "candidates": [by_action] != expected or len(by_action) < 2,
-        "mean_rewards": shapes["mean_rewards"] not in expected,
-        "noise": shapes["noise"] not in [[num_tasks], *expected],
+        "candidates": by_action != expected or len(by_action) < 2,
+        "mean_rewards": shapes["mean_rewards"] != expected,
+        "noise": shapes["noise"] not in ([num_tasks], expected),
     }
     for name, is_wrong in wrong.items():
         if is_wrong:
