@@ -87,7 +87,7 @@ PROBLEMS: dict[str, Problem] = {
     "discounting": _bsuite(partial(discounting_chain, 30), 200, "discounting chain, H = 30"),
     "river-swim": _bsuite(river_swim, 500, "river swim, H = 20", exact=True),
     "random-mdp": _bsuite(random_mdps, 500, "random MDPs, 10 states, H = 6", exact=True),
-    "gridworld": _bsuite(gridworld, 500, "gridworld, 25 places, H = 14", exact=True),
+    "gridworld": _bsuite(gridworld, 500, "gridworld, 25 states, H = 14", exact=True),
     "mountain-car": Problem(
         _cars,
         3,
