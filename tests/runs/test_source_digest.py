@@ -115,13 +115,13 @@ def test_objects_without_a_plain_value_do_not_change_from_process_to_process():
 def test_a_comparison_refuses_runs_of_an_agent_with_other_values(tmp_path):
     gfucb.compare(small_bandit, {"own": with_alpha(0.5)}, out=tmp_path, **SMALL)
     gfucb.compare(small_bandit, {"own": with_alpha(0.5)}, out=tmp_path, **SMALL)
-    with pytest.raises(RunDirectoryError, match="source_digest"):
+    with pytest.raises(RunDirectoryError, match=r"source_digest.*its code, or what it holds"):
         gfucb.compare(small_bandit, {"own": with_alpha(2.0)}, out=tmp_path, **SMALL)
 
 
 def test_a_comparison_refuses_runs_in_another_environment_of_one_class(tmp_path):
     gfucb.compare(small_bandit(0), ["linucb"], out=tmp_path, **SMALL)
-    with pytest.raises(RunDirectoryError, match="source_digest"):
+    with pytest.raises(RunDirectoryError, match=r"source_digest.*its code, or what it holds"):
         gfucb.compare(small_bandit(0, noise=0.3), ["linucb"], out=tmp_path, **SMALL)
 
 

@@ -28,7 +28,7 @@ REWARD_LEVELS = 8
 # do: what is random and does not depend on the stage outweighs what does.
 LARGEST_CONTRADICTION = 2.0
 # With fewer episodes of all tasks nothing can contradict: in locks stages whose actions differ were
-# then shared for the first ten episodes.
+# then shared for up to twelve episodes.
 FEWEST_EPISODES = 16
 # Of the logarithm of an evidence.
 ROUNDING = 1e-6

@@ -54,7 +54,9 @@ def first_difference(
     left = {name: v for name, v in _flat(defaults or {}).items() if name in right} | left
     for name in sorted(left.keys() | right.keys()):
         if left.get(name) != right.get(name):
-            return f"{name} = {left.get(name)!r}, not {right.get(name)!r}"
+            is_code = name.endswith("source_digest") or name.startswith("plugins.")
+            hint = " (its code, or what it holds, is another one)" if is_code else ""
+            return f"{name} = {left.get(name)!r}, not {right.get(name)!r}{hint}"
     return ""
 
 
