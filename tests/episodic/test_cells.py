@@ -195,14 +195,15 @@ def test_a_pair_that_was_unlucky_twice_is_tried_again():
     assert tried[-10:] == [1] * 10
 
 
-def stage_values(transitions, num_states, following, num_actions=3):
+def stage_values(transitions, num_states, following, num_actions=3, are_regions=False):
     """Values of a stage with range [0, 1] from (task, state, action, next state) without reward."""
     counts = CellCounts()
     rows = np.array(transitions, dtype=np.int64).reshape(-1, 4)
     pairs = rows[:, 1] * num_actions + rows[:, 2]
     counts.add(rows[:, 0], pairs, rows[:, 3], np.zeros(len(rows)))
     state_pairs = np.arange(num_states * num_actions).reshape(num_states, num_actions)
-    return StageValues.of(counts, state_pairs, state_pairs.size, following, (0.0, 1.0))
+    size = state_pairs.size
+    return StageValues.of(counts, state_pairs, size, following, (0.0, 1.0), are_regions=are_regions)
 
 
 def test_an_unlucky_pair_becomes_attractive_again_without_visits_of_its_state():
@@ -213,6 +214,16 @@ def test_an_unlucky_pair_becomes_attractive_again_without_visits_of_its_state():
     after = stage_values(unlucky + [(0, 1, 0, -1)] * 300, 2, end)
     assert after.upper[0, 0] > 2 * before.upper[0, 0]
     assert after.upper[1, 0] == before.upper[1, 0]
+
+
+def test_bonuses_of_regions_grow_with_visits_of_the_region_alone():
+    end = StageValues.after_the_last(1)
+    few = [(0, 0, action % 2, -1) for action in range(8)]
+    before = stage_values(few, 2, end, are_regions=True)
+    elsewhere = stage_values(few + [(0, 1, 0, -1)] * 300, 2, end, are_regions=True)
+    assert elsewhere.upper[0, 0] == before.upper[0, 0]
+    visited = stage_values(few + [(0, 0, 1, -1)] * 300, 2, end, are_regions=True)
+    assert visited.upper[0, 0] > 2 * before.upper[0, 0]
 
 
 def test_between_equal_values_the_way_to_what_is_unknown_comes_first():

@@ -112,6 +112,17 @@ def test_an_agent_with_regions_continues_from_its_state(driven):
         assert torch.equal(decisions[0].optimistic_values, decisions[1].optimistic_values)
 
 
+def test_plans_have_the_bonus_of_regions(driven, monkeypatch):
+    agent, _ = driven
+    cells = agent.learner.cells
+    assert cells.model.has_regions
+    monkeypatch.setattr(type(cells.model), "has_regions", False)
+    other = EpisodicGFUCB(2, 8)
+    other.load_state({name: tensor.clone() for name, tensor in agent.state().items()})
+    pairs = zip(cells._values, other.learner.cells._values, strict=True)
+    assert any((mine.upper != theirs.upper).any() for mine, theirs in pairs)
+
+
 def test_a_state_with_an_unknown_decoder_is_refused(driven):
     state = {name: tensor.clone() for name, tensor in driven[0].state().items()}
     state["fits"][1] = 4

@@ -139,6 +139,7 @@ class CellLearner:
                 own.num_pairs(known[stage]),
                 values[0],
                 self.ranges.of(stage),
+                are_regions=model.has_regions,
             )
             values.insert(0, stage_values)
         return values[:-1]

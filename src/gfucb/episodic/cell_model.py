@@ -227,6 +227,11 @@ class CellModel:
         is_shared = isinstance(self.decoder, RegionCells | SharedCells)
         return self.decoder.num_cells(0) if is_shared else 0
 
+    @property
+    def has_regions(self) -> bool:
+        """Whether cells are regions of continuous observations."""
+        return isinstance(self.decoder, RegionCells)
+
     def counts_until(self, ends: Sequence[int]) -> list[CellCounts]:
         """The counts of each stage from the first `ends` [stage] transitions, [stage].
 

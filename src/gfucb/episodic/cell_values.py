@@ -24,7 +24,9 @@ from gfucb.episodic.distinct_rows import Floats, Integers
 # than it is by about H COUNT_BONUS / n of the range, and not by the 0.3 H / sqrt(n) of a bonus
 # that does not know the variance. The logarithm makes the agent return to a pair whose few samples
 # were bad by chance. With N samples of the state of the pair it does not: the agent stays away from
-# the way to that state, so they do not grow.
+# the way to that state, so they do not grow. For regions of continuous observations N counts the
+# samples of the region: neighbours lead the agent back, and in mountain cars it would explore for
+# half as many episodes more.
 SPREAD_BONUS = 1.0
 COUNT_BONUS = 0.2
 # Within this share of the range of the highest value.
@@ -75,8 +77,13 @@ class StageValues:
         num_pairs: int,
         following: StageValues,
         value_range: tuple[float, float],
+        *,
+        are_regions: bool = False,
     ) -> StageValues:
-        """The values of a stage with `state_pairs` [state, action], from those of the next one."""
+        """The values of a stage with `state_pairs` [state, action], from those of the next one.
+
+        States may be regions of continuous observations.
+        """
         low, high = value_range
         num_tasks = len(following.upper)
         sums = _PairSums(counts, num_tasks, num_pairs)
@@ -91,8 +98,11 @@ class StageValues:
         # variance of the stage, over all tasks.
         variance = (n * variance + (n * variance).sum() / max(n.sum(), 1.0)) / (n + 1)
         visits = n[:, state_pairs].sum(axis=2)
-        samples = np.maximum(n.sum(axis=1, keepdims=True), 1.0)  # of each task
-        count_bonus = COUNT_BONUS * np.maximum(1.0, 0.5 * np.log(samples))
+        samples = n.sum(axis=1, keepdims=True)  # of each task
+        if are_regions:
+            samples = np.zeros_like(n)
+            samples[:, state_pairs] = visits[:, :, None]
+        count_bonus = COUNT_BONUS * np.maximum(1.0, 0.5 * np.log(np.maximum(samples, 1.0)))
         # Paper: one radius for all of a stage. Here it follows the variance of the targets of a
         # pair, as in Bernstein's inequality, so that stages without randomness add little.
         bonus = SPREAD_BONUS * np.sqrt(variance / m) + count_bonus * (high - low) / m
