@@ -48,3 +48,12 @@ def test_gram_matrices_by_few_or_many_rows_are_those_of_each_task(num_rows):
     for task in range(3):
         own = features[tasks == task]
         torch.testing.assert_close(grams[task], own.T @ own)
+
+
+@pytest.mark.parametrize("wrong", [torch.inf, torch.nan])
+def test_a_matrix_that_is_not_finite_is_refused(wrong):
+    """Some libraries factor a matrix with an infinite diagonal element without a failure."""
+    matrix = FINE.clone()
+    matrix[1, 1] = wrong
+    with pytest.raises(InvalidInputError, match="not finite"):
+        ridge_cholesky(matrix, 1.0)

@@ -104,4 +104,5 @@ def test_on_digits_the_coverage_is_close_to_its_target():
     environment = ImageBandit(load_digits(), num_tasks=5, seed=6001)
     agent = GFUCB(5, seed=6001, self_supervision=None)  # it would take a third longer
     last = list(play(agent, environment, num_rounds=60))[-1]
-    assert last["coverage"] == pytest.approx(0.8, abs=0.03)
+    # Two standard errors of 300 rewards.
+    assert last["coverage"] == pytest.approx(0.8, abs=0.046)

@@ -48,16 +48,23 @@ def ridge_cholesky(grams: Tensor, ridge: float | Tensor, *, is_checked: bool = T
     wait for the device.
     """
     eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
+    factor, failures = torch.linalg.cholesky_ex(grams + ridge * eye)
     if is_checked:
-        try:
-            return torch.linalg.cholesky(grams + ridge * eye)
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        if not is_finite_factor(factor, failures):
             raise InvalidInputError(
                 "the Gram matrix of the features plus ridge is not positive definite in float64; "
                 "features or inputs are too large, not finite, or the ridge is too small for them"
-            ) from error
-    factor, failures = torch.linalg.cholesky_ex(grams + ridge * eye)
+            )
+        return factor
     return factor.masked_fill((failures != 0)[..., None, None], torch.nan)
+
+
+def is_finite_factor(factor: Tensor, failures: Tensor) -> bool:
+    """Whether `cholesky_ex` succeeded on finite matrices: [..., feature, feature], [...].
+
+    Some processors' libraries factor a matrix with an infinite diagonal without a failure.
+    """
+    return not bool(failures.any()) and bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all())
 
 
 def cholesky_solve(cholesky: Tensor, vectors: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.linalg import task_grams, task_sums
+from gfucb.core.linalg import is_finite_factor, task_grams, task_sums
 from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.models.sample_covariances import SampleCovariances
 
@@ -263,7 +263,7 @@ def _factors(sums: TaskMoments) -> Tensor:
     """Lower factors of I + G_i, [task, feature, feature]."""
     matrices = sums.grams + _identity(sums.moments[0])
     factors, failures = torch.linalg.cholesky_ex(matrices)
-    if bool(failures.any()):
+    if not is_finite_factor(factors, failures):
         raise InvalidInputError(
             "the Gram matrix of the features is not finite; inputs are too large"
         )

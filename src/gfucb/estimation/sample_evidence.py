@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.linalg import is_finite_factor
 from gfucb.estimation.evidence import PSEUDO_SAMPLES
 from gfucb.models.table_features import TableColumns, TableScales, fourier_features
 
@@ -72,7 +73,7 @@ class SampleEvidence:
         covariance = self._covariance(scales)
         covariance.diagonal().add_(1)
         factor, failure = torch.linalg.cholesky_ex(covariance)
-        if int(failure):
+        if not is_finite_factor(factor, failure):
             raise InvalidInputError(
                 "the features of the inputs are not finite; inputs are too large"
             )
