@@ -31,10 +31,8 @@ import functools
 import json
 import multiprocessing
 import os
-import platform
 import resource
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -44,10 +42,12 @@ from typing import Any
 
 import torch
 from benchmarks.counted_shards import CountedShards
+from benchmarks.machine import provenance
 from torch import Tensor
 
 from gfucb import GFUCB
 from gfucb.core.linalg import ridge_cholesky
+from gfucb.core.memory import keep_more_freed_memory
 from gfucb.core.shards import ONE_SHARD, Shards
 from gfucb.distributed import Shard, connected, meeting_address
 from gfucb.estimation.profile import trainable_copy
@@ -121,6 +121,7 @@ class Problem:
 def run_shard(case: Case, address: str, index: int, path: str) -> None:
     """Measure one shard, and write its times to a file."""
     torch.set_num_threads(1)
+    keep_more_freed_memory()
     with connected(address, index=index, count=case.shards) as processes:
         times = _measured(case, processes)
     Path(path).write_text(json.dumps(asdict(times)))
@@ -154,8 +155,8 @@ def _measured(case: Case, processes: Shards) -> Times:
     every = torch.arange(case.tasks)
     for _ in range(case.rounds + 1):
         candidates = problem.inputs(case.tasks, ACTIONS)
-        play = functools.partial(_play, shard, problem, candidates, every)
-        times.rounds.append(_seconds(processes, play))
+        one_round = functools.partial(play, shard, problem, candidates, every)
+        times.rounds.append(_seconds(processes, one_round))
         times.round_exchanges.append(shards.taken())
     del times.fits[0], times.fit_exchanges[0]  # the first ones load libraries and ask for memory
     del times.rounds[0], times.round_exchanges[0]
@@ -165,14 +166,14 @@ def _measured(case: Case, processes: Shards) -> Times:
     for values, found in ((torch.zeros(1), times.latencies), (weights, times.sums)):
         for _ in range(20):
             found.append(_seconds(processes, functools.partial(processes.sum, values)))
-    work = functools.partial(_work, agent, problem)
-    times.work = [_seconds(processes, work) for _ in range(7)]
-    times.products = [_seconds(processes, _products) for _ in range(7)]
+    own_work = functools.partial(work, agent, problem)
+    times.work = [_seconds(processes, own_work) for _ in range(7)]
+    times.products = [_seconds(processes, products) for _ in range(7)]
     times.memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return times
 
 
-def _work(agent: GFUCB, problem: Problem) -> None:
+def work(agent: GFUCB, problem: Problem) -> None:
     """Steps of the network, and systems of the size of the samples: what an agent computes."""
     center, _, _ = agent.network_learner.fit_state(torch.zeros(1, COLUMNS))
     representation = trainable_copy(center)
@@ -187,14 +188,15 @@ def _work(agent: GFUCB, problem: Problem) -> None:
             torch.linalg.solve_triangular(factors, own, upper=False)
 
 
-def _products() -> None:
+def products() -> None:
     """Products of matrices that fit into the first caches of a core."""
     x = torch.eye(96, dtype=torch.float64)
     for _ in range(PRODUCTS):
         x = x @ x
 
 
-def _play(shard: Shard, problem: Problem, candidates: Tensor, tasks: Tensor) -> None:
+def play(shard: Shard, problem: Problem, candidates: Tensor, tasks: Tensor) -> None:
+    """A round: a decision and a reward of each task."""
     available = torch.ones(candidates.shape[:2], dtype=torch.bool)
     decision = shard.decide(candidates, tasks, available)
     shard.observe(decision, problem.rewards(decision.inputs, tasks))
@@ -263,25 +265,6 @@ def with_efficiency(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 row[f"{name}_equal_load"] = independent[row["shards"]][seconds] / row[seconds]
         row["work_efficiency"] = one["work_seconds"] / row["work_seconds"]
     return rows
-
-
-def provenance(commit: str | None) -> dict[str, Any]:
-    """Code, versions and machine; the packages of the command line may be missing."""
-    try:
-        from gfucb.runs.provenance import current_provenance
-
-        return current_provenance()
-    except ImportError:
-        words = ["git", "rev-parse", "HEAD"]
-        found = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-        return {
-            "commit": commit or found,
-            "python": platform.python_version(),
-            "device": names[0] if names else platform.machine(),
-            "versions": {"torch": torch.__version__},
-        }
 
 
 def cases(

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from benchmarks import shard_plan, shard_scaling
+from benchmarks import repeated_rows, shard_plan, shard_scaling
 
 
 def measured(kind, shards, tasks, fit, play, sums=0.0, latency=0.0, work=1.0):
@@ -85,3 +85,21 @@ def test_shards_are_compared_with_independent_agents_under_equal_load():
     assert "fit_equal_load" not in rows[0] and "fit_equal_load" not in rows[3]
     (case,) = shard_scaling.cases(["independent"], [16], 1000, 4000, 2)
     assert (case.tasks, case.batch_size) == (1000, 1024)
+
+
+def test_repeated_measurements_are_compared_by_medians_of_the_last_shard():
+    def files(condition, repetition, *shards):
+        rows = [{"fits": fits, "fit_page_faults": 2.0} if fits else {} for fits in shards]
+        known = {"condition": condition, "repetition": repetition}
+        return [known | row for row in rows]
+
+    measured = [
+        files("weak one", 0, [1.0, 3.0, 2.0], None),
+        files("weak all", 0, [2.0, 2.0, 4.0], [5.0, 1.0, 3.0]),
+        files("weak one", 1, [4.0], None),
+        files("weak all", 1, [6.0], [8.0]),
+    ]
+    rows = repeated_rows.together([list(part) for part in zip(*measured, strict=True)])
+    assert [row["fits"] for row in rows] == [2.0, 4.0, 4.0, 8.0]
+    assert rows[1]["fits_of_shards"] == [2.0, 3.0] and rows[1]["fit_page_faults"] == 2.0
+    assert repeated_rows.efficiencies(rows, 2) == {"weak all": {"fits": 3.0 / 6.0}}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +22,9 @@ ALLOCATION = re.compile(
 )
 # glibc adapts to blocks of at most 32 MiB.
 ADAPTED_BLOCK = 24 * 2**20
+# Parameters of glibc's mallopt, what it may keep, and the largest block that it takes from there.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES, KEPT_BLOCK = 2**28, 2**25
 
 
 @cache
@@ -31,6 +37,21 @@ def keep_freed_memory() -> None:
     twice that size stays with the process.
     """
     np.empty(ADAPTED_BLOCK, dtype=np.uint8)  # freed at once; its pages are never used
+
+
+@cache
+def keep_more_freed_memory() -> None:
+    """`keep_freed_memory` for a process of which many run on one machine: up to 256 MiB.
+
+    Pages of all processes are given out and taken back by one operating system, so that each waits
+    for the others.
+    """
+    is_set = any(name.startswith("MALLOC_") for name in os.environ)
+    if platform.libc_ver()[0] != "glibc" or is_set:
+        return
+    glibc = ctypes.CDLL(None)
+    glibc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+    glibc.mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK)
 
 
 @contextmanager

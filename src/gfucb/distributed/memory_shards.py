@@ -20,9 +20,10 @@ from gfucb.core.shards import of_each
 
 # All buffers together have at most this many bytes, and each at most this many.
 LARGEST_FILE, LARGEST_BUFFER = 2**25, 2**19
-# A shard that waits asks again at once so many times, then lets others run so many times, and then
-# sleeps between two looks.
-SPINS, YIELDS, SLEEP_SECONDS = 20, 2000, 50e-6
+# A shard that waits looks again at once so many times, then lets others run for so long, and then
+# sleeps between two looks. Steps of a fit differ by milliseconds between shards, and two hardware
+# threads share one core: who looks all the time slows down the shard for which it waits.
+SPINS, YIELD_SECONDS, SLEEP_SECONDS = 20, 100e-6, 50e-6
 CACHE_LINE = 64
 # With more numbers than this for each process, they share the work of a sum.
 LARGE = 256
@@ -107,19 +108,18 @@ class MemoryShards:
         return buffers[:, :size].view(values.dtype)
 
     def _wait(self) -> None:
-        looks, deadline = 0, 0.0
+        for _ in range(SPINS):
+            if int(self._exchanges.min()) >= self._exchange:
+                return
+        begin = time.monotonic()
         while int(self._exchanges.min()) < self._exchange:
-            looks += 1
-            if looks <= SPINS:
-                continue
-            if looks <= SPINS + YIELDS:
-                os.sched_yield()
-                continue
-            now = time.monotonic()
-            deadline = deadline or now + self.timeout
-            if now > deadline:
+            waited = time.monotonic() - begin
+            if waited > self.timeout:
                 raise GFUCBError(f"a shard has not answered for {self.timeout:g} seconds")
-            time.sleep(SLEEP_SECONDS)
+            if waited < YIELD_SECONDS:
+                os.sched_yield()
+            else:
+                time.sleep(SLEEP_SECONDS)
 
 
 @contextmanager

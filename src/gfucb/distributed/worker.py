@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError, SavedStateError
+from gfucb.core.memory import keep_more_freed_memory
 from gfucb.core.shards import Shards, largest, num_own_tasks
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import connected
@@ -52,6 +53,7 @@ def run_worker(settings: WorkerSettings, commands: Connection, watched: Connecti
     """Answer commands until the parent closes the connection or ends, even by `kill -9`."""
     threading.Thread(target=_exit_with_parent, args=(watched,), daemon=True).start()
     torch.set_num_threads(1)
+    keep_more_freed_memory()
     try:
         with connected(
             settings.address, index=settings.index, count=settings.count, timeout=settings.timeout
