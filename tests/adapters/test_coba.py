@@ -135,11 +135,43 @@ def test_interactions_that_cannot_be_encoded_are_refused(context, actions, messa
         CobaLearner().predict(context, actions)
 
 
-def test_a_later_action_without_a_name_is_refused():
-    learner = CobaLearner(linucb)
-    learner.predict([1.0], ["none", "coupon"])
-    with pytest.raises(InvalidInputError, match=r"'gift' was not among.*'none', 'coupon'"):
+def promotions(num_rounds=24):
+    """The third action comes late, and the first ones leave; "d" is the best of all."""
+    return coba.Environments.from_lambda(
+        num_rounds,
+        lambda index: [index % 2],
+        lambda index, context: ["a", "b", "c"] if index < num_rounds // 2 else ["b", "d"],
+        lambda index, context, action: float(action == "d") + 0.1 * (action == "b"),
+    )
+
+
+@pytest.mark.parametrize("make_agent", [linucb, None, "randomised"])
+def test_later_interactions_may_have_other_names(make_agent):
+    def randomised(num_tasks, seed):
+        return gfucb.Randomised(linucb(num_tasks, seed), epsilon=0.1, seed=seed)
+
+    made = {"randomised": randomised, None: lambda num_tasks, seed: gfucb.GFUCB(num_tasks, seed=0)}
+    make_agent = made.get(make_agent, make_agent)
+    found = rewards(promotions(), CobaLearner(make_agent))
+    assert sum(found[-6:]) >= 4.5
+    if make_agent is linucb:  # as if all names had been known from the beginning
+        assert found == rewards(promotions(), CobaLearner(linucb, actions=["a", "b", "c", "d"]))
+
+
+def test_an_agent_without_learn_needs_all_names_first():
+    learner = CobaLearner(lambda num_tasks, seed: gfucb.Uniform(num_tasks))
+    action, probability, kwargs = learner.predict([1.0], ["none", "coupon"])
+    learner.learn([1.0], action, 1.0, probability, **kwargs)
+    with pytest.raises(InvalidInputError, match=r"Uniform has no method learn.* actions=\["):
         learner.predict([1.0], ["none", "gift"])
+    learner.predict([1.0], ["coupon", "none"])  # unchanged
+    with pytest.raises(InvalidInputError, match="the list of the names of all actions, got 'gift'"):
+        CobaLearner(actions="gift")
+
+
+def test_environments_of_coba_may_have_other_names_later():
+    shapes = [CobaBandit([promotions(8)[0]]).round(index).candidates.shape for index in (1, 8)]
+    assert shapes == [(1, 3, 5), (1, 2, 5)]
 
 
 def test_categories_of_coba_are_one_hot():

@@ -69,6 +69,28 @@ def test_named_actions_have_columns_of_their_own():
     assert named.log.candidates[1].flatten().tolist() == pytest.approx([0.0, 0.7, 0.4])
 
 
+def test_one_hot_actions_without_names_have_those_of_the_schema(tmp_path, capsys):
+    table = {"visitors": [1, 2], "drink": ["tea", "juice"], "sold": [3.0, 4.0]}
+    schema = gfucb.tables.Schema.of(table, action="drink", reward="sold")
+    with gfucb.Agent(randomised(), log=tmp_path / "agent.log") as agent:
+        candidates = schema.offers(table).candidates
+        for _ in range(20):
+            agent.observe(agent.decide(candidates, tasks=TASKS), [3.0, 4.0])
+        with pytest.raises(InvalidInputError, match=r"numbers because .*--schema FILE"):
+            log_of_decisions(agent.log).action("tea")
+        assert log_of_decisions(agent.log, schema=schema).action_names == ("juice", "tea")
+        agent.observe(agent.decide_table(table, schema), [3.0, 4.0])  # puts it into the log
+        named = log_of_decisions(agent.log)
+        assert named.action_names == ("juice", "tea") and len(named.log) == 42
+        agent.observe(agent.decide(candidates[:, :1], tasks=TASKS), [3.0, 4.0])
+        assert log_of_decisions(agent.log).action_names == ()  # of which the schema knows nothing
+    schema.save(tmp_path / "schema.json")
+    words = ["--schema", str(tmp_path / "schema.json"), "--reward-range", "0", "5"]
+    with pytest.raises(SystemExit):  # of the last decision
+        main(["evaluate", str(tmp_path / "agent.log"), "--policy", "action=tea", *words])
+    assert "no action 'tea'" in capsys.readouterr().err
+
+
 def test_rows_without_rewards_are_left_out_with_a_warning():
     now = [1000.0]
     log = gfucb.DecisionLog(clock=lambda: now[0])

@@ -63,6 +63,20 @@ def test_categories_have_a_feature_for_unknown_values():
     assert encoded([1, 2], Category(), [1.0, None])["x=1"] == [1.0, 0.0]
 
 
+def test_values_are_read_without_the_spaces_around_them():
+    found = encoded(["rain", " rain", "sun\u00a0", " "], later=["rain ", "sun", "  ", "fog"])
+    assert found == {
+        "x=rain": [1.0, 0.0, 0.0, 0.0],
+        "x=sun": [0.0, 1.0, 0.0, 0.0],
+        "x unknown": [0.0, 0.0, 0.0, 1.0],
+        "x missing": [0.0, 0.0, 1.0, 0.0],
+    }
+    # Schemas of tables that were read with their spaces.
+    assert encoded(["rain"], Category([" rain", "sun"]))["x= rain"] == [1.0]
+    assert encoded(["rain", "sun"], Category([" rain", "rain", "sun"]))["x=rain"] == [1.0, 0.0]
+    assert encoded(["u"], Embedding({"u ": [1]}))["x 0"] == [1.0]
+
+
 def test_of_many_categories_the_frequent_ones_are_known():
     values = [f"rare {i}" for i in range(60)] + ["often"] * 100
     found = encoded(values)

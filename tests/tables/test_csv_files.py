@@ -47,6 +47,15 @@ def test_files_that_are_no_tables_are_refused(tmp_path, text, error, message):
         Columns.of(path)
 
 
+def test_names_are_read_without_the_spaces_around_them(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text(HISTORY.replace("Lima", " Oslo ").replace(",coupon", ", none"))
+    schema = Schema.of(path, **ROLES)
+    assert schema.task.names == ("Oslo",) and schema.actions.labels.names == ("none",)
+    earlier = Schema.from_json(schema.to_json().replace('"Oslo"', '" Oslo"'))
+    assert earlier.task.names == (" Oslo",) and earlier.tasks(path).tolist() == [0, 0]
+
+
 def test_a_file_that_is_missing_is_named():
     with pytest.raises(DataFileError, match=r"text cannot be read as CSV: .*No such file"):
         Columns.of("text")

@@ -6,7 +6,8 @@ This module needs the extra `coba`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -34,6 +35,16 @@ def default_agent(num_tasks: int, seed: int) -> BanditAgent:
     return GFUCB(num_tasks, seed=seed)
 
 
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """What was learned: the task [1], the rest of the context, the action, its reward."""
+
+    task: Tensor
+    context: Any
+    action: Any
+    reward: float
+
+
 class CobaLearner(coba.Learner):  # type: ignore[misc]
     """An agent as a learner of coba's experiments.
 
@@ -45,12 +56,18 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
     The agent is made at the first interaction, so every environment of an experiment has an agent
     of its own. The probability is that of a `Randomised` agent, otherwise 1.
 
+    Actions that are names become one-hot. If later interactions have further names, the agent is
+    made again with a column for each of them, and learns all its samples once more; `actions`
+    saves this time.
+
     Args:
         make_agent: from (number of tasks, seed) to an agent; by default `gfucb.GFUCB`. Experiments
             with several processes need a function of a module.
         task: the name or number of the column of the context that holds the task, if there are
             several tasks.
         tasks: the values of that column.
+        actions: the names of all actions, if they have names and the first interaction does not
+            have all of them.
         seed: of the agent.
         name: the column "family" of the learners in results.
     """
@@ -61,6 +78,7 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
         *,
         task: str | int | None = None,
         tasks: Sequence[Hashable] = (),
+        actions: Sequence[str] = (),
         seed: int = 0,
         name: str = "GFUCB",
     ) -> None:
@@ -78,7 +96,8 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
         self._make_agent, self._column, self._seed, self._name = make_agent, task, seed, name
         self._tasks = {name: number for number, name in enumerate(tasks)}
         self._agent: BanditAgent | None = None
-        self._inputs = CobaInputs()
+        self._inputs = CobaInputs(_names_of_actions(actions))
+        self._samples: list[_Sample] = []  # only of actions with names
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -119,22 +138,57 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
         decision: Decision | None = None,
     ) -> None:
         """Learn from the reward of a decision, or of an action that another policy chose."""
-        rewards = torch.tensor([float(reward)], dtype=torch.float64)
-        if decision is not None:
-            self.agent.observe(decision, rewards)
-            return
-        learn = getattr(self.agent, "learn", None)
-        if learn is None:
-            raise InvalidInputError(
-                f"{type(self.agent).__name__} cannot learn from the actions of another policy; "
-                "evaluate it by SequentialCB(learn='on')"
-            )
         task, own = self._task_of(context)
-        learn(task, self._inputs.candidates(own, [action]), rewards)
+        sample = _Sample(task, own, action, float(reward))
+        self._know_names([action])
+        if decision is not None and decision.inputs.shape[1:] == self._input(sample).shape[1:]:
+            self.agent.observe(decision, torch.tensor([sample.reward], dtype=torch.float64))
+        else:
+            self._learn([sample])
+        if self._inputs.names:
+            self._samples.append(sample)
 
     def _decide(self, context: Any, actions: Sequence[Any]) -> Decision:
         task, own = self._task_of(context)
+        self._know_names(actions)
         return self.agent.decide(self._inputs.candidates(own, actions)[None], task)
+
+    def _know_names(self, actions: Sequence[Any]) -> None:
+        """Give columns to new names; an agent that has learned is made again with them."""
+        new = self._inputs.new_names(actions)
+        if new and self._samples:
+            self._learner()  # may refuse; nothing has changed
+            # The agent recognises one-hot actions of a log if the first columns were tried.
+            self._inputs.add(new, first=[str(sample.action) for sample in self._samples])
+            self._agent = None
+            self._learn(self._samples)
+        elif new:
+            self._inputs.add(new)
+
+    def _learn(self, samples: Sequence[_Sample]) -> None:
+        if not samples:
+            return
+        self._learner()(
+            torch.cat([sample.task for sample in samples]),
+            torch.cat([self._input(sample) for sample in samples]),
+            torch.tensor([sample.reward for sample in samples], dtype=torch.float64),
+        )
+
+    def _input(self, sample: _Sample) -> Tensor:
+        """The input [1, column] of the action of a sample."""
+        return self._inputs.candidates(sample.context, [sample.action])
+
+    def _learner(self) -> Callable[[Tensor, Tensor, Tensor], None]:
+        """The method `learn` of the agent, or of the agent whose actions it draws."""
+        for agent in (self.agent, getattr(self.agent, "agent", None)):
+            learn: Callable[[Tensor, Tensor, Tensor], None] | None = getattr(agent, "learn", None)
+            if learn is not None:
+                return learn
+        raise InvalidInputError(
+            f"{type(self.agent).__name__} has no method learn, so it cannot learn from the actions "
+            "of another policy, nor get actions that the first interaction did not have; evaluate "
+            "it by SequentialCB(learn='on'), and pass the names of all actions as actions=[...]"
+        )
 
     def _task_of(self, context: Any) -> tuple[Tensor, Any]:
         """The number of the task, [1], and the context without its name."""
@@ -184,6 +238,8 @@ class CobaBandit:
         read = [list(islice(own.read(), num_rounds)) for own in self.environments]
         self.num_tasks, self.num_rounds = len(read), min(map(len, read))
         inputs = CobaInputs()
+        for interaction in chain.from_iterable(read):
+            inputs.add(inputs.new_names(interaction.get("actions")))
         self._candidates = [[_candidates(inputs, i) for i in own] for own in read]
         self._rewards = [[_rewards(i) for i in own] for own in read]
 
@@ -211,6 +267,15 @@ class CobaBandit:
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
         return {"environments": "; ".join(map(str, self.environments)), "rounds": self.num_rounds}
+
+
+def _names_of_actions(actions: Any) -> list[str]:
+    if isinstance(actions, str) or not all(isinstance(name, str) for name in actions):
+        raise InvalidInputError(
+            f"actions must be the list of the names of all actions, got {actions!r:.80}; actions "
+            "that are numbers or features need no names"
+        )
+    return list(actions)
 
 
 def _candidates(inputs: CobaInputs, interaction: Mapping[str, Any]) -> Tensor:

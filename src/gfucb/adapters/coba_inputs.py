@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.tables.labels import shown_names
 
 DENSE = "make it dense by the filter Environments.dense(n_feats, 'hashing')"
 
@@ -19,47 +18,48 @@ class CobaInputs:
     """Encodes interactions as candidates [action, column]: the context, then the action.
 
     Numbers stay as they are, a `Categorical` becomes one-hot, and actions that are names become a
-    one-hot action. The names of the first interaction, or the levels of a `Categorical`, are all
-    the names there are.
+    one-hot action. `names` are those that have a column; `add` gives columns to further ones.
     """
 
-    def __init__(self) -> None:
-        self._names: dict[str, int] | None = None
-        self._num_columns: int | None = None
+    def __init__(self, names: Iterable[Any] = ()) -> None:
+        self.names = tuple(dict.fromkeys(map(str, names)))
+        self._num_columns: int | None = None  # without those of names
+
+    def new_names(self, actions: Sequence[Any] | None) -> list[str]:
+        """The names among actions, and the levels of a `Categorical`, that have no column yet."""
+        named = [action for action in actions or () if _is_name(action)]
+        offered = [str(name) for own in named for name in getattr(own, "levels", None) or [own]]
+        return [name for name in dict.fromkeys(offered) if name not in self.names]
+
+    def add(self, names: Iterable[str], first: Iterable[str] = ()) -> None:
+        """Give columns to further names, and those `first` the first columns."""
+        self.names = tuple(dict.fromkeys([*first, *self.names, *names]))
 
     def candidates(self, context: Any, actions: Sequence[Any] | None) -> Tensor:
-        """The candidates [action, column] of an interaction."""
+        """The candidates [action, column] of an interaction, whose names have columns."""
         if not actions:
             raise InvalidInputError(
                 "an agent needs a list of actions, got an interaction with continuous ones; list "
                 "some of them in the environment"
             )
         shared = _numbers(context, "context")
-        rows = [shared + self._action(action, actions) for action in actions]
-        lengths = {len(row) for row in rows}
+        rows = [shared + self._action(action) for action in actions]
+        lengths = {len(row) - len(self.names) for row in rows}
         if self._num_columns is not None:
             lengths.add(self._num_columns)
         if len(lengths) > 1:
             raise InvalidInputError(
                 "context and action must have the same length in all interactions, got "
-                f"{sorted(lengths)} numbers"
+                f"{sorted(length + len(self.names) for length in lengths)} numbers"
             )
-        self._num_columns = len(rows[0])
+        self._num_columns = lengths.pop()
         return torch.tensor(rows, dtype=torch.float64)
 
-    def _action(self, action: Any, actions: Sequence[Any]) -> list[float]:
+    def _action(self, action: Any) -> list[float]:
         if not _is_name(action):
             return _numbers(action, "action")
-        if self._names is None:
-            known = getattr(action, "levels", None) or actions
-            self._names = {str(name): number for number, name in enumerate(known)}
-        number = self._names.get(str(action))
-        if number is None:
-            raise InvalidInputError(
-                f"action {action!r} was not among the actions of the first interaction, "
-                f"{shown_names(list(self._names))}; list all actions there"
-            )
-        return [float(column == number) for column in range(len(self._names))]
+        number = self.names.index(str(action))
+        return [float(column == number) for column in range(len(self.names))]
 
 
 def without_task(context: Any, column: str | int) -> tuple[Hashable, Any]:

@@ -30,6 +30,7 @@ from gfucb.runs.log_files import read_log
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import named_policy
 from gfucb.runs.text_files import write_json
+from gfucb.tables import Schema
 
 SEQUENCES: dict[str, ConfidenceSequence] = {
     "empirical-bernstein": EmpiricalBernstein(),
@@ -75,6 +76,9 @@ class EvaluateCommand:
     missing_reward: float | None = None
     """Of a decision log: the reward of decisions whose reward never came, often 0. Without it they
     are left out."""
+    schema: Path | None = None
+    """Of a decision log: the file of the schema (or of an agent that was saved with it) that made
+    the candidates, which names their actions. A log of tables has it."""
     folds: int = 5
     """Of the cross-fitted models of dm and dr."""
     seed: int = 0
@@ -90,7 +94,12 @@ class EvaluateCommand:
         load_plugins(self.plugin)
         torch.set_num_threads(1)
         with _printed_warnings(console, str(self.log)):
-            named = read_log(self.log, self.columns, missing_reward=self.missing_reward)
+            named = read_log(
+                self.log,
+                self.columns,
+                missing_reward=self.missing_reward,
+                schema=None if self.schema is None else Schema.load(self.schema),
+            )
         results = {}
         for word in dict.fromkeys(self.policy):
             with _printed_warnings(console, word):

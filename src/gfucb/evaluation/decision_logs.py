@@ -17,14 +17,19 @@ from gfucb.core.log_records import LoggedDecision, LoggedRow, RowStatus
 from gfucb.core.validation.settings import validate_offset
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.evaluation.table_logs import NamedLog
-from gfucb.serving.names import decode_name
+from gfucb.serving.names import decode_name, encode_name
 from gfucb.serving.roster import KINDS, Roster
+from gfucb.tables import Schema
+from gfucb.tables.action_kinds import NamedActions
 
 
-def log_of_decisions(store: DecisionStore, *, missing_reward: float | None = None) -> NamedLog:
+def log_of_decisions(
+    store: DecisionStore, *, missing_reward: float | None = None, schema: Schema | None = None
+) -> NamedLog:
     """Read the decisions of a `gfucb.DecisionLog` that have rewards, in their order.
 
-    Tasks have the numbers of `Agent.model`, so this model can be evaluated as a policy.
+    Tasks have the numbers of `Agent.model`, so this model can be evaluated as a policy. Actions
+    that were decided without names, `agent.decide(offers.candidates)`, have those of the schema.
 
     Decisions that were never shown are left out. Rows that are still open are left out, too, and
     those whose time limit has passed without a reward, unless they get `missing_reward`; a
@@ -33,6 +38,7 @@ def log_of_decisions(store: DecisionStore, *, missing_reward: float | None = Non
     Args:
         store: a decision log.
         missing_reward: the reward of rows whose time limit has passed; often 0.
+        schema: that of the candidates; by default the one in the log, if tables were used.
     """
     if missing_reward is not None:
         missing_reward = validate_offset(missing_reward, "missing_reward")
@@ -64,7 +70,9 @@ def log_of_decisions(store: DecisionStore, *, missing_reward: float | None = Non
     roster = Roster()
     for event in store.events(0, KINDS):
         roster.apply(event)
-    return _combined(parts, roster)
+    if schema is None and roster.schema is not None:
+        schema = Schema.from_json(roster.schema)
+    return _combined(parts, roster, _action_labels(schema))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +99,21 @@ class _Part:
         return certain_distribution(actions, self.decision.mask.shape[1])
 
 
-def _combined(parts: Sequence[_Part], roster: Roster) -> NamedLog:
+def _action_labels(schema: Schema | None) -> tuple[str, ...]:
+    """The encoded names of the one-hot actions of a schema; empty if it has other ones."""
+    if schema is None or not isinstance(schema.actions, NamedActions):
+        return ()
+    return tuple(encode_name(label, "action") for label in schema.actions.labels.names)
+
+
+def _combined(parts: Sequence[_Part], roster: Roster, labels: tuple[str, ...]) -> NamedLog:
     """The rows of all decisions, with the actions of one name in one column."""
     _require_same_inputs(parts)
     all_tasks = [row.task for part in parts for row in part.chosen]
     roster.numbers.add(all_tasks)  # rows whose reward never came may be of tasks without data
     texts = roster.task_texts()
     task_names = [decode_name(texts[task]) for task in roster.numbers.tasks()]
-    names, columns = _columns(parts)
+    names, columns = _columns(parts, labels)
     width = 1 + max(max(own) for own in columns)
     candidates, available, distributions = [], [], []
     for part, own in zip(parts, columns, strict=True):
@@ -138,12 +153,15 @@ def _spread(values: Tensor, columns: list[int], width: int) -> Tensor:
     return spread
 
 
-def _columns(parts: Sequence[_Part]) -> tuple[tuple[Any, ...], list[list[int]]]:
+def _columns(
+    parts: Sequence[_Part], labels: tuple[str, ...]
+) -> tuple[tuple[Any, ...], list[list[int]]]:
     """Names of actions, and for each decision the column of each of its actions.
 
-    Without names an action has the column of its position.
+    One-hot actions without names have the `labels`. If some decision has no names after that, an
+    action has the column of its position.
     """
-    given = [part.decision.action_names for part in parts]
+    given = [_names(part, labels) for part in parts]
     if any(names is None for names in given):
         return (), [list(range(part.decision.mask.shape[1])) for part in parts]
     numbers: dict[str, int] = {}
@@ -152,3 +170,14 @@ def _columns(parts: Sequence[_Part]) -> tuple[tuple[Any, ...], list[list[int]]]:
             numbers.setdefault(name, len(numbers))
     columns = [[numbers[name] for name in names or ()] for names in given]
     return tuple(decode_name(text) for text in numbers), columns
+
+
+def _names(part: _Part, labels: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names of the actions of a decision; `labels` if its inputs end in the one-hot action."""
+    candidates, count = part.decision.candidates, len(labels)
+    if part.decision.action_names is not None or not labels:
+        return part.decision.action_names
+    if candidates.ndim != 3 or candidates.shape[1] != count or candidates.shape[2] < count:
+        return None
+    one_hot = torch.eye(count, dtype=candidates.dtype)
+    return labels if (candidates[:, :, -count:] == one_hot).all() else None

@@ -18,6 +18,11 @@ from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.labels import Labels, shown_names
 from gfucb.tables.raw_columns import Label
 
+# What to do about a log that has no names of actions.
+NAMELESS = (
+    ", which are numbers because its decisions were made without names; pass one of them, or the "
+    "schema of the candidates (--schema FILE, or log_of_decisions(log, schema=schema))"
+)
 # Between the names of available actions in a cell.
 SEPARATOR = "|"
 
@@ -74,8 +79,9 @@ class NamedLog:
         if not numbers:
             numbers = {str(number): number for number in range(self.log.num_actions)}
         if name not in numbers:
+            cure = "" if self.action_names else NAMELESS
             raise InvalidInputError(
-                f"the log has no action {name!r}; it has {shown_names(list(numbers))}"
+                f"the log has no action {name!r}; it has {shown_names(list(numbers))}{cure}"
             )
         return numbers[name]
 

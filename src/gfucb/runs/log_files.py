@@ -12,6 +12,7 @@ import pandas as pd
 from gfucb.core.errors import DataFileError, InvalidInputError
 from gfucb.evaluation import LogColumns, NamedLog, log_of_decisions, log_of_table
 from gfucb.serving import DecisionLog
+from gfucb.tables import Schema
 
 # From a file and the columns of a table to a log.
 LogReader = Callable[[Path, LogColumns], NamedLog]
@@ -20,11 +21,15 @@ SQLITE = b"SQLite format 3\0"
 
 
 def read_log(
-    path: Path, columns: LogColumns | None = None, *, missing_reward: float | None = None
+    path: Path,
+    columns: LogColumns | None = None,
+    *,
+    missing_reward: float | None = None,
+    schema: Schema | None = None,
 ) -> NamedLog:
     """Read the log at `path`: a `gfucb.DecisionLog`, or a table by the ending of its name.
 
-    `columns` are those of a table, and `missing_reward` is that of `log_of_decisions`.
+    `columns` are those of a table; for the others see `log_of_decisions`.
     """
     if not path.is_file():
         raise DataFileError(f"there is no log at {path}")
@@ -32,7 +37,7 @@ def read_log(
         is_decision_log = file.read(len(SQLITE)) == SQLITE
     if is_decision_log:
         with DecisionLog(path, read_only=True) as store:
-            return log_of_decisions(store, missing_reward=missing_reward)
+            return log_of_decisions(store, missing_reward=missing_reward, schema=schema)
     reader = next((read for ending, read in READERS.items() if path.name.endswith(ending)), None)
     if reader is None:
         raise DataFileError(

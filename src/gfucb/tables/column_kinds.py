@@ -164,7 +164,9 @@ class Category:
     def encode(self, column: RawColumn) -> Array:
         """One-hot levels, [row, level + 1]."""
         assert self.levels is not None
-        number_of = {level: number for number, level in enumerate(self.levels)}
+        # Values have no spaces around them; levels may, if the schema is of an earlier version.
+        number_of = {level.strip(): number for number, level in enumerate(self.levels)}
+        number_of |= {level: number for number, level in enumerate(self.levels)}
         encoded = np.zeros((len(column), len(self.levels) + 1))
         for row, text in enumerate(texts_of(column)):
             if text is not None:

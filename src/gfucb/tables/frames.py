@@ -125,7 +125,7 @@ def _read_gaps(rows: list[dict[str, Any]], name: str) -> None:
 
     In columns of text they may be names: of countries, or of no promotion.
     """
-    texts = [row[name] for row in rows]
+    texts = [row[name] and row[name].strip() for row in rows]
     if not GAPS.intersection(texts):
         return
     others = [None if text in GAPS else text for text in texts]

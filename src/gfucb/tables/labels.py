@@ -24,6 +24,7 @@ class Labels:
     """The known names in a column; the number of a name is its position.
 
     3, 3.0 and "3" are one name, because other programs may have changed the type of a column.
+    Values have no spaces around them; names may, if the schema is of an earlier version.
 
     Attributes:
         column: where the names are found.
@@ -49,13 +50,14 @@ class Labels:
                     f"names in the column {self.column!r} must be text, numbers or booleans, "
                     f"got {name!r:.60}"
                 )
-        numbers = {text_of(name): number for number, name in enumerate(self.names)}
-        if len(numbers) < len(self.names) or not numbers:
+        exact = {text_of(name): number for number, name in enumerate(self.names)}
+        if len(exact) < len(self.names) or not exact:
             raise InvalidInputError(
                 f"the names in the column {self.column!r} must differ, and there must be at least "
                 f"one, got {shown_names(self.names)}"
             )
-        object.__setattr__(self, "numbers", numbers)
+        stripped = {text.strip(): number for text, number in exact.items()}
+        object.__setattr__(self, "numbers", stripped | exact)
 
     @classmethod
     def of(cls, column: RawColumn) -> Labels:

@@ -70,7 +70,7 @@ class RawColumn:
         readers: tuple[Callable[[str], Any], ...] = (_read_boolean, _read_number, _read_date)
         for read in readers:
             try:
-                found = [read(text.strip()) for text in texts]
+                found = [read(text) for text in texts]
             except ValueError:
                 continue
             values: list[Any] = [None] * len(self)
@@ -177,7 +177,7 @@ def _classify(name: str, row: int, value: Any) -> tuple[Kind | None, Any]:
             ) from None
         return (None, None) if math.isnan(number) else ("number", number)
     if isinstance(value, str):
-        return "text", value
+        return "text", value.strip()
     if isinstance(value, datetime.datetime):
         return "date", value.replace(tzinfo=None)  # parts of the local time
     if isinstance(value, datetime.date):
@@ -205,7 +205,7 @@ def _vector(name: str, row: int, value: Any) -> NDArray[np.float64]:
 
 
 def _is_missing(value: Any) -> bool:
-    if value is None or value is np.ma.masked or (isinstance(value, str) and value == ""):
+    if value is None or value is np.ma.masked or (isinstance(value, str) and not value.strip()):
         return True
     if isinstance(value, float):
         return math.isnan(value)

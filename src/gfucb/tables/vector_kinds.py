@@ -76,11 +76,12 @@ class Embedding:
             raise InvalidInputError("vectors must be a dict with a vector for each known text")
         found = {}
         for level, vector in self.vectors.items():
+            text = str(level).strip()  # as values are read
             try:
-                found[str(level)] = tuple(float(value) for value in vector)
+                found[text] = tuple(float(value) for value in vector)
             except (TypeError, ValueError):
                 raise InvalidInputError(f"the vector of {level!r} must be numbers") from None
-            if not all(abs(value) <= LARGEST_INPUT for value in found[str(level)]):
+            if not all(abs(value) <= LARGEST_INPUT for value in found[text]):
                 raise InvalidInputError(
                     f"the vector of {level!r} must be numbers of at most {LARGEST_INPUT:g}"
                 )
