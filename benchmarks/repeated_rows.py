@@ -30,18 +30,36 @@ def together(files: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 def efficiencies(rows: list[dict[str, Any]], shards: int) -> dict[str, dict[str, float]]:
     """Of all shards relative to one, from medians over repetitions, for each condition."""
-    found = {}
-    for condition in dict.fromkeys(row["condition"] for row in rows):
-        kind, part = condition.split()
-        if part == "one":
-            continue
-        ones = [row for row in rows if row["condition"] == f"{kind} one"]
-        own = [row for row in rows if row["condition"] == condition]
-        share = shards if kind == "strong" else 1
-        found[condition] = {
-            name: statistics.median(row[name] for row in ones)
-            / (share * statistics.median(row[name] for row in own))
-            for name in NAMES
-            if ones and name in own[0]
-        }
-    return found
+    conditions = dict.fromkeys(row["condition"] for row in rows)
+    return {
+        condition: _quotients(
+            rows, f"{condition.split()[0]} one", condition, shards if "strong" in condition else 1
+        )
+        for condition in conditions
+        if not condition.endswith(" one")
+    }
+
+
+def equal_load(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Of one agent in all shards relative to as many independent agents at the same time."""
+    return {
+        condition: _quotients(rows, "weak independent", condition, 1)
+        for condition in ("weak all", "weak pinned")
+        if {condition, "weak independent"} <= {row["condition"] for row in rows}
+    }
+
+
+def _quotients(
+    rows: list[dict[str, Any]], reference: str, condition: str, share: int
+) -> dict[str, float]:
+    def seconds(condition: str, name: str) -> float:
+        return statistics.median(row[name] for row in rows if row["condition"] == condition)
+
+    names = set.intersection(
+        *(set(row) for row in rows if row["condition"] in (reference, condition))
+    )
+    return {
+        name: seconds(reference, name) / (share * seconds(condition, name))
+        for name in NAMES
+        if name in names
+    }

@@ -6,8 +6,10 @@ The cases of `shard_scaling.py` with one shard and with the most shards. There e
 processes, and how fast the cores of a machine are changes within minutes. Here the processes stay:
 one of them has the agent of one shard too, and while that one is measured, the others sleep. One
 repetition is a measurement of one shard and of all shards for weak scaling, with each process
-where the system puts it and then with each on a CPU of its own, and for strong scaling. Results
-are medians over repetitions; `--seconds` ends them in time.
+where the system puts it and then with each on a CPU of its own; of as many independent agents of
+one shard at the same time; and of strong scaling. Results are medians over repetitions, and
+`--seconds` ends them in time. The efficiency relative to independent agents is what it costs that
+shards are one agent.
 
 The time of a call is that until its last shard has ended. Beside it there is fixed work without
 exchanges, of four kinds: steps of a fit; products of small matrices, limited by arithmetic; copies
@@ -36,7 +38,7 @@ import torch
 from benchmarks import shard_scaling
 from benchmarks.counted_shards import CountedShards
 from benchmarks.machine import cpus, provenance, stolen_seconds
-from benchmarks.repeated_rows import NAMES, efficiencies, together
+from benchmarks.repeated_rows import NAMES, efficiencies, equal_load, together
 from benchmarks.shard_scaling import BATCH, GOAL, SAMPLES, STRONG_TASKS, WEAK_TASKS, Problem
 
 from gfucb import GFUCB
@@ -48,7 +50,14 @@ from gfucb.models.network_classes import DefaultNetworkClass
 
 FITS, ROUNDS, WORKS = 2, 5, 7
 COPIED, LOOPS = 2**24, 100_000
-CONDITIONS = ("weak one", "weak all", "weak pinned", "strong one", "strong all")
+CONDITIONS = (
+    "weak one",
+    "weak all",
+    "weak pinned",
+    "weak independent",
+    "strong one",
+    "strong all",
+)
 
 
 @dataclass(frozen=True)
@@ -75,13 +84,14 @@ class Player:
 
     Args:
         shards: those of the agent.
+        index: of the process.
         num_tasks: of this shard.
         batch_size: samples in a step of a fit, of all shards together.
     """
 
-    def __init__(self, shards: Shards, num_tasks: int, batch_size: int) -> None:
+    def __init__(self, shards: Shards, index: int, num_tasks: int, batch_size: int) -> None:
         self.shards = CountedShards(shards)
-        self.problem = Problem(shards.index, num_tasks)
+        self.problem = Problem(index, num_tasks)
         self.tasks = torch.arange(num_tasks)
         self.agent = GFUCB(
             num_tasks,
@@ -98,19 +108,20 @@ class Player:
             inputs = self.problem.inputs(len(tasks))
             learner.learn(tasks, inputs, self.problem.rewards(inputs, tasks))
 
-    def measure(self, processes: Shards, *, has_work: bool) -> dict[str, Any]:
+    def measure(self, processes: Shards, *, is_weak: bool) -> dict[str, Any]:
         """Seconds of every call in this process, and what the fits took of it."""
+        fits = FITS if is_weak else 1
         found: dict[str, Any] = {}
         self.shards.taken()
         before = resource.getrusage(resource.RUSAGE_SELF)
-        found["fits"] = [_seconds(processes, self.agent.refit) for _ in range(FITS)]
+        found["fits"] = [_seconds(processes, self.agent.refit) for _ in range(fits)]
         after = resource.getrusage(resource.RUSAGE_SELF)
-        found["fit_exchange_seconds"] = self.shards.taken()["seconds"] / FITS
+        found["fit_exchange_seconds"] = self.shards.taken()["seconds"] / fits
         found["fit_cpu_seconds"] = (
             after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-        ) / FITS
-        found["fit_system_seconds"] = (after.ru_stime - before.ru_stime) / FITS
-        found["fit_page_faults"] = (after.ru_minflt - before.ru_minflt) / FITS
+        ) / fits
+        found["fit_system_seconds"] = (after.ru_stime - before.ru_stime) / fits
+        found["fit_page_faults"] = (after.ru_minflt - before.ru_minflt) / fits
         found["rounds"] = []
         for _ in range(ROUNDS):
             candidates = self.problem.inputs(len(self.tasks), shard_scaling.ACTIONS)
@@ -124,7 +135,7 @@ class Player:
             "copies": functools.partial(_copies, torch.zeros(COPIED), torch.ones(COPIED)),
             "loops": _loops,
         }
-        for name, work in works.items() if has_work else ():
+        for name, work in works.items() if is_weak else ():
             work()
             found[name] = [_seconds(processes, work) for _ in range(WORKS)]
         return found
@@ -183,16 +194,16 @@ def run_process(
 def _players(settings: Settings, processes: Shards) -> dict[str, Player]:
     """Agents of weak and of strong scaling, and those of one shard in the first process."""
     kinds = {condition.split()[0] for condition in settings.conditions}
-    count, first = settings.shards, processes.index == 0
+    count, index = settings.shards, processes.index
     players = {}
     if "weak" in kinds:
-        players["weak all"] = Player(processes, WEAK_TASKS, BATCH * count)
+        players["weak all"] = Player(processes, index, WEAK_TASKS, BATCH * count)
     if "strong" in kinds:
-        players["strong all"] = Player(processes, STRONG_TASKS // count, 4 * BATCH)
-    if "weak" in kinds and first:
-        players["weak one"] = Player(ONE_SHARD, WEAK_TASKS, BATCH)
-    if "strong" in kinds and first:
-        players["strong one"] = Player(ONE_SHARD, STRONG_TASKS, 4 * BATCH)
+        players["strong all"] = Player(processes, index, STRONG_TASKS // count, 4 * BATCH)
+    if "weak" in kinds and (index == 0 or "weak independent" in settings.conditions):
+        players["weak one"] = Player(ONE_SHARD, index, WEAK_TASKS, BATCH)
+    if "strong" in kinds and index == 0:
+        players["strong one"] = Player(ONE_SHARD, index, STRONG_TASKS, 4 * BATCH)
     return players
 
 
@@ -205,9 +216,10 @@ def _measured(
         _pin(processes.index)
     barrier.wait()
     if part != "one":
-        found = players[f"{kind} all"].measure(processes, has_work=kind == "weak")
+        player = players[f"{kind} one" if part == "independent" else f"{kind} all"]
+        found = player.measure(processes, is_weak=kind == "weak")
     elif processes.index == 0:
-        found = players[condition].measure(ONE_SHARD, has_work=kind == "weak")
+        found = players[condition].measure(ONE_SHARD, is_weak=kind == "weak")
     else:
         found = {}
     barrier.wait()
@@ -296,6 +308,7 @@ def main() -> None:
         "goal": GOAL,
         "neighbours": next((row["neighbours"] for row in files[0] if "neighbours" in row), []),
         "efficiencies": found,
+        "equal_load": equal_load(rows),
         "rows": rows,
     }
     words.json.write_text(json.dumps(result, indent=2) + "\n")
@@ -313,6 +326,9 @@ def _report(result: dict[str, Any]) -> None:
     for condition, efficiency in result["efficiencies"].items():
         words = ", ".join(f"{name} {value:.2f}" for name, value in efficiency.items())
         print(f"{condition}, {result['shards']} shards: efficiency of {words}")
+    for condition, efficiency in result["equal_load"].items():
+        words = ", ".join(f"{name} {value:.2f}" for name, value in efficiency.items())
+        print(f"{condition} relative to independent agents: efficiency of {words}")
 
 
 if __name__ == "__main__":

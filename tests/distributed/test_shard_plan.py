@@ -103,3 +103,5 @@ def test_repeated_measurements_are_compared_by_medians_of_the_last_shard():
     assert [row["fits"] for row in rows] == [2.0, 4.0, 4.0, 8.0]
     assert rows[1]["fits_of_shards"] == [2.0, 3.0] and rows[1]["fit_page_faults"] == 2.0
     assert repeated_rows.efficiencies(rows, 2) == {"weak all": {"fits": 3.0 / 6.0}}
+    together = [*rows, {"condition": "weak independent", "repetition": 0, "fits": 4.5}]
+    assert repeated_rows.equal_load(together) == {"weak all": {"fits": 4.5 / 6.0}}
