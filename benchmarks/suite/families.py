@@ -18,6 +18,7 @@ from gfucb.environments import (
 )
 
 from .contenders import DEFAULT
+from .problems.classes import BundledTable, ImageClasses, TableClasses
 from .problems.settings import (
     Doses,
     ManyArms,
@@ -30,7 +31,7 @@ from .problems.settings import (
 from .problems.synthetic import FixedArms, RareRewards, Stores
 from .problems.tables import JesterArms, JesterUsers, Mushroom, School
 from .problems.variants import Columns, Drift, Outlier, Rescaled, WheelAfterWheels
-from .problems.wide import DeepColumns, ImageClasses
+from .problems.wide import DeepColumns
 
 MakeEnvironment = Callable[[int, str | Path | None], Any]
 
@@ -160,6 +161,11 @@ def digit_classes(seed: int, data_dir: str | Path | None) -> ImageClasses:
     return ImageClasses(load_digits(), seed=seed)
 
 
+def table_classes(seed: int, data_dir: str | Path | None, *, name: BundledTable) -> TableClasses:
+    """Which class does a row of a small table have?"""
+    return TableClasses(name, seed=seed)
+
+
 def drift(seed: int, data_dir: str | Path | None) -> Drift:
     """Digits whose reward maps change after 200 rounds."""
     return Drift(digits(seed, data_dir), at=200)
@@ -242,6 +248,21 @@ def _robustness() -> list[Family]:
     ]
 
 
+def _small_tables() -> list[Family]:
+    tables: list[tuple[BundledTable, int]] = [("iris", 150), ("wine", 200), ("breast_cancer", 200)]
+    return [
+        Family(
+            f"{name.replace('_', '-')}-classes",
+            partial(table_classes, name=name),
+            num_rounds,
+            0,
+            ONE_TASK,
+            has_oracle=True,
+        )
+        for name, num_rounds in tables
+    ]
+
+
 def _one_task() -> list[Family]:
     after = ("linear-arms-task", "linear-arms-shared", "fourier-arms-pooled", "fourier-arms-shared")
     return [
@@ -266,6 +287,7 @@ def _one_task() -> list[Family]:
         Family("mushroom", mushroom, 2000, 200, ONE_TASK, has_oracle=True),
         Family("jester-arms", jester_arms, 3839, 0, ONE_TASK),
         Family("digit-classes", digit_classes, 1000, 0, ONE_TASK, has_oracle=True),
+        *_small_tables(),
     ]
 
 

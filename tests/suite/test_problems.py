@@ -5,6 +5,7 @@ import pytest
 import torch
 from benchmarks.suite.contenders import CONTENDERS
 from benchmarks.suite.families import FAMILIES
+from benchmarks.suite.problems.classes import ImageClasses, TableClasses
 from benchmarks.suite.problems.settings import Prices
 from benchmarks.suite.problems.synthetic import FixedArms, RareRewards, Stores
 from benchmarks.suite.problems.tables import JesterArms, JesterUsers, Mushroom, School
@@ -15,7 +16,7 @@ from benchmarks.suite.problems.variants import (
     Rescaled,
     WheelAfterWheels,
 )
-from benchmarks.suite.problems.wide import DeepColumns, ImageClasses
+from benchmarks.suite.problems.wide import DeepColumns
 
 from gfucb.checks import check_bandit_environment
 from gfucb.core.errors import DataFileError
@@ -192,6 +193,19 @@ def test_the_class_of_an_image_is_the_best_action():
         assert round_.candidates.shape == (1, 3, 7) and float(round_.mean_rewards.sum()) == 1
         shown = int(round_.candidates[0, 0, 0] * 255 + 0.5)
         assert int(round_.mean_rewards.argmax()) == shown % 3
+
+
+def test_the_class_of_a_row_of_a_small_table_is_the_best_action():
+    environment = TableClasses("iris", noise_scale=0.0, seed=2)
+    torch.testing.assert_close(environment.contexts.std(0, correction=0), torch.ones(4).double())
+    classes = set()
+    for index in range(1, 20):
+        round_ = environment.round(index)
+        assert round_.candidates.shape == (1, 3, 7) and float(round_.mean_rewards.sum()) == 1
+        distances = (environment.contexts - round_.candidates[0, 0, :4]).abs().sum(1)
+        assert int(round_.mean_rewards.argmax()) == int(environment.labels[distances.argmin()])
+        classes.add(int(round_.mean_rewards.argmax()))
+    assert classes == {0, 1, 2}
 
 
 def test_variants_change_what_they_say_and_nothing_else():

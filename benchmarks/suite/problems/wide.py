@@ -1,4 +1,4 @@
-"""Wide environments: many columns in which rewards are not linear, with and without actions."""
+"""Many columns in which rewards are not linear."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import Any
 
 import torch
 
-from gfucb.core.discrete_actions import with_actions
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
-from gfucb.environments import LabelledImages
-from gfucb.environments.wheel_bandit import arm_interactions
-from gfucb.models.representations import flat_inputs
 
 NUM_HIDDEN = 16
 
@@ -66,35 +62,3 @@ class DeepColumns:
     def describe(self) -> Mapping[str, Any]:
         """Facts about the environment for reports."""
         return {"actions": self.num_actions, "columns": self.num_columns}
-
-
-class ImageClasses:
-    """Classification as a bandit: an image as columns of the context, its class is the best action.
-
-    The mean reward is 1 for the class of the image and 0 for all others.
-    """
-
-    num_tasks = 1
-    value_range = (0.0, 1.0)
-
-    def __init__(self, data: LabelledImages, *, noise_scale: float = 0.1, seed: int = 0) -> None:
-        self.contexts, self.labels = flat_inputs(data.images), data.labels
-        self.discrete_actions = int(data.labels.max()) + 1
-        self.noise_scale, self.seed = noise_scale, seed
-
-    def round(self, round_index: int) -> BanditRound:
-        """Round `round_index`, from 1: candidates [1, class, column + class]."""
-        generator = random_stream(self.seed, "round", round_index)
-        index = torch.randint(len(self.labels), (1,), generator=generator)
-        noise = torch.randn(1, generator=generator, dtype=torch.float64)
-        is_class = torch.arange(self.discrete_actions) == self.labels[index]
-        return BanditRound(
-            candidates=with_actions(self.contexts[index], self.discrete_actions),
-            mean_rewards=is_class[None].to(torch.float64),
-            noise=self.noise_scale * noise,
-            true_features=arm_interactions(is_class[None], self.discrete_actions),
-        )
-
-    def describe(self) -> Mapping[str, Any]:
-        """Facts about the environment for reports."""
-        return {"actions": self.discrete_actions, "columns": self.contexts.shape[1]}
