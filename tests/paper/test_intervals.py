@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gfucb.paper.intervals import mean_and_half_width, paired_ratio
+from gfucb.paper.intervals import exceeds, mean_and_half_width, paired_ratio, share_interval
 
 
 def test_a_constant_factor_between_paired_samples_has_no_uncertainty():
@@ -38,3 +38,14 @@ def test_means_are_written_with_significant_digits_or_in_a_given_format():
     # The half width is 4.303 * 300 / sqrt(3) = 745.2.
     assert mean_and_half_width(values) == "400 ± 750"
     assert mean_and_half_width(values, ".1f") == "400.0 ± 745.2"
+
+
+def test_a_difference_holds_if_its_interval_excludes_zero():
+    assert exceeds([1.0, 1.1, 0.9]) and exceeds([1.0, 1.1, 0.9], 0.7)
+    assert not exceeds([1.0, 1.1, 0.9], 0.8) and not exceeds([-1.0, 3.0, 1.0])
+    assert not exceeds([5.0])  # one seed has no interval
+
+
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson():
+    low, high = share_interval(100, 100)
+    assert low == pytest.approx(0.025 ** (1 / 100)) and high == 1

@@ -11,8 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from scipy.optimize import isotonic_regression
 
+from gfucb.runs.figure_style import STYLE, WIDE
 from gfucb.runs.summary import half_width
 
+# Figures fill one column of a page and are not scaled: their text has the size of a caption.
+COLUMN = WIDE
+COLUMN_STYLE = STYLE | {
+    "font.size": 8.5,
+    "axes.titlesize": 8.5,
+    "legend.fontsize": 8.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
 # Smallest distance between two end labels, as a share of the height of the axes.
 LABEL_GAP = 0.06
 # Left end of these labels, as a share of the width of the axes; a line leads there from the curve.
@@ -35,25 +45,33 @@ def label_curve_ends(axes: Axes, ends: Mapping[str, tuple[float, str]]) -> None:
     A thin line leads from the end of a curve to its label. Call it after the limits of the axes are
     final.
     """
+    right = axes.get_xlim()[1]
+    label_points(axes, {label: (right, *end) for label, end in ends.items()})
+
+
+def label_points(
+    axes: Axes, points: Mapping[str, tuple[float, float, str]], gap: float = LABEL_GAP
+) -> None:
+    """The same for points (x, y, colour); `gap` is the least distance between two labels."""
+    axes.get_xlim(), axes.get_ylim()  # sets the limits
     to_fraction = axes.transData + axes.transAxes.inverted()
-    x = axes.get_xlim()[1]
-    labels = sorted(ends, key=lambda label: ends[label][0])
-    heights = [float(to_fraction.transform((x, ends[label][0]))[1]) for label in labels]
-    spread = spread_heights(heights, LABEL_GAP)
-    for label, end, height in zip(labels, heights, spread, strict=True):
+    labels = sorted(points, key=lambda label: points[label][1])
+    places = [to_fraction.transform(points[label][:2]) for label in labels]
+    spread = spread_heights([float(height) for _, height in places], gap)
+    for label, (x, end), height in zip(labels, places, spread, strict=True):
+        colour = points[label][2]
         axes.annotate(
             label,
-            (1.0, end),
+            (x, end),
             (LABEL_START, height),
             xycoords="axes fraction",
             textcoords="axes fraction",
-            color=ends[label][1],
+            color=colour,
             va="center",
-            fontsize=9.5,
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",
-                "color": ends[label][1],
+                "color": colour,
                 "lw": 0.8,
                 "shrinkA": 1,
                 "shrinkB": 0,
@@ -73,7 +91,6 @@ def letter_panels(panels: Iterable[Axes]) -> None:
             textcoords="offset points",
             fontweight="bold",
             ha="right",
-            fontsize=10,
             annotation_clip=False,
         )
 

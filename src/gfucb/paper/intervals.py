@@ -1,4 +1,8 @@
-"""Means with 95% intervals over seeds, and ratios of means over paired seeds."""
+"""Means with 95% intervals over seeds, ratios of means over paired seeds, and the rule of verdicts.
+
+A claim that something is larger holds if the 95% interval of the difference excludes zero: with one
+seed there is no interval, and the claim does not hold.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +61,18 @@ def paired_ratio(first: ArrayLike, second: ArrayLike) -> RatioOfMeans:
 
 def _ratio_of_means(first: Array, second: Array, axis: int = -1) -> Any:
     return first.mean(axis) / second.mean(axis)
+
+
+def exceeds(values: ArrayLike, threshold: float = 0.0) -> bool:
+    """Whether the 95% interval of the mean of values [seed] is above a threshold."""
+    array = np.asarray(values, dtype=float)
+    return bool(array.mean() - half_width(array) > threshold)
+
+
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """The 95% interval of Clopper and Pearson of a share of which `count` of `total` were seen."""
+    found = stats.binomtest(count, total).proportion_ci(CONFIDENCE)
+    return float(found.low), float(found.high)
 
 
 def mean_and_half_width(values: pd.Series, form: str = "") -> str:

@@ -24,6 +24,10 @@ DATA has the files of MNIST and DIRECTORY is new. `gfucb reproduce all --data-di
 DIRECTORY` computes the paper's figures. The last two sections are claims about Algorithm 2, for
 which the paper has no experiments.
 
+One rule decides: a claim that something is larger, or larger than a threshold, holds if the 95%
+interval of the difference, of the ratio or of the share lies on that side. Intervals are over
+paired seeds unless stated otherwise. Claims about all seeds, all rows or all images are counted.
+
 *`gfucb page` writes this page from `results/`; no number is typed by hand.* Where the provenance
 says *added by hand*, the jobs were computed on a machine that had the files of a commit without
 its history. Commit and versions were added afterwards.

@@ -27,11 +27,10 @@ CHOICES = """\
   the noise, or for 200 epochs, and then 200 steps of fine-tuning. The *stable* variant returns the
   best member of the confidence set; the *literal* variants return the last iterate. These runs have
   M = 10 only. The literal sum diverges and chooses close to uniformly, so its runs stop early.
-- The ordering is tested by one-sided t-tests of paired differences at level 0.05 / 3. A ratio holds
-  if it reaches its threshold and, with several seeds, its interval is above 1. The effect of
-  the bonus is smaller than the variation between runs, so GFUCB and multitask greedy with M = 10
-  have 80 additional seeds, which count for this ratio only; figure and table show the 20 seeds that
-  all curves share.
+- Differences are paired by seed. A claim about one seed has no verdict; the table has its regret.
+  The effect of the bonus is smaller than the variation between runs, so GFUCB and multitask greedy
+  with M = 10 have 80 additional seeds, which count for this ratio only; figure and table show the
+  20 seeds that all curves share.
 - Seconds are wall time on the device named below. Runs in one batch share its time equally. Some
   runs of the paper's procedure shared the device with other work, so their times are too high.
 """

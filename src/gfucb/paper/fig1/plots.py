@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -10,15 +12,17 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator
 
 from gfucb.paper.drawing import (
+    COLUMN,
+    COLUMN_STYLE,
     draw_mean_and_band,
     label_curve_ends,
+    label_points,
     letter_panels,
     plain_log_ticks,
     seed_counts,
 )
 from gfucb.paper.fig1.analysis import best_epsilon, common_seeds, final_regrets, rows_of
 from gfucb.paper.fig1.sweep import GROUP_SIZES, PAPER_VARIANTS, Curve
-from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
 # Colour, line style and label.
@@ -41,9 +45,13 @@ MARKERS = {"-": "o", "--": "s", ":": "v"}
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw all three panels from the available rows."""
     rows = common_seeds(rows)
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(12.2, 4.6), layout=ConstrainedLayoutEngine(w_pad=0.1))
-        curves, by_actions, by_time = drawn.subplots(1, 3, width_ratios=[2.1, 1, 1.1])
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(
+            figsize=(COLUMN, 6.6), layout=ConstrainedLayoutEngine(w_pad=0.1, hspace=0.05)
+        )
+        parts: Any = drawn.subfigures(2, 1, height_ratios=[1.45, 1])
+        above, below = parts
+        curves, (by_actions, by_time) = above.subplots(), below.subplots(1, 2)
         _draw_curves(curves, rows)
         _draw_regret_by_actions(by_actions, rows)
         _draw_regret_by_time(by_time, rows)
@@ -59,7 +67,8 @@ def caption(rows: pd.DataFrame) -> str:
     return (
         "Regret of a task. (a) Mean over seeds and its 95% interval, ten actions. (b) GFUCB "
         "after the last round, by the number of tasks M that share a representation and the "
-        "number of actions K; 95% intervals. (c) The same regret, against the time of one run. "
+        "number of actions K; 95% intervals. (c) Regret after the last round, against the time of "
+        "one run; several runs shared the device. "
         f"{seed_counts(runs[~is_paper])}; the paper's procedure has {seed_counts(runs[is_paper])}."
     )
 
@@ -88,7 +97,7 @@ def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
     label_curve_ends(axes, ends)
     for label, mean, colour in stopped_early:
         _label_inside(axes, label, mean, colour, top)
-    axes.set_title("ten tasks in groups of M, K = 10", fontsize=10)
+    axes.set_title("ten tasks in groups of M, K = 10")
 
 
 def _from_zero(regrets: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +118,6 @@ def _label_inside(axes: Axes, label: str, mean: pd.Series, colour: str, top: flo
         offset,
         textcoords="offset points",
         color=colour,
-        fontsize=8.5,
         va="center",
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
     )
@@ -137,21 +145,26 @@ def _draw_regret_by_actions(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_xticks(list(GROUP_SIZES))
     if axes.has_data():
         axes.legend(frameon=False)
-    axes.set_title("GFUCB by K", fontsize=10)
+    axes.set_title("GFUCB by K")
 
 
 def _draw_regret_by_time(axes: Axes, rows: pd.DataFrame) -> None:
     """Final regret against the wall time of a run."""
-    for curve, (colour, style, _) in STYLES.items():
+    axes.set(xscale="log", yscale="log")
+    points = {}
+    for curve, (colour, style, label) in STYLES.items():
         regrets = final_regrets(rows, curve).to_numpy(float)
         if len(regrets):
-            axes.plot(_seconds(rows, curve), regrets.mean(), MARKERS[style], color=colour, ms=7)
-    axes.set(xscale="log", yscale="log")
+            point = (_seconds(rows, curve), float(regrets.mean()))
+            axes.plot(*point, MARKERS[style], color=colour, ms=6)
+            short = label if curve.agent == "gfucb" else label.removesuffix(", M = 10")
+            points[short] = (*point, colour)
     axes.set(xlabel="seconds per run", ylabel="final regret per task")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     plain_log_ticks(axes, x=True, y=True)
-    axes.margins(x=0.15)
-    axes.set_title("cost (colours as on the left)", fontsize=10)
+    axes.margins(x=0.15, y=0.1)
+    axes.set_title("cost")
+    label_points(axes, points, gap=0.09)
 
 
 def _seconds(rows: pd.DataFrame, curve: Curve) -> float:

@@ -30,6 +30,8 @@ CHOICES = f"""\
   Fine-tuning predicts no variance, so it uses the scale of its last layer, refitted whenever the
   log has doubled. The calibrated interval is mean ± scale sqrt(1 + variance) at chosen images. The
   bonus is scale sqrt(variance), and test images are not chosen by the agent.
+- The intervals of shares (Clopper and Pearson) and of correlations are over the test images of one
+  seed. The claim of the paper, "almost all", is tested as more than 95%.
 - Bonuses are not clipped. Fine-tuning needs hundreds of passes over the data per image, so its
   calibrated and literal variants are evaluated on fewer images. *Outside the set*: the squared
   distance of the optimistic function exceeds B. No environment shows the test images.

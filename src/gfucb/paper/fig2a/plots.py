@@ -8,14 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gfucb.paper.bonuses import bonus_statistics
-from gfucb.paper.drawing import letter_panels, seed_counts
+from gfucb.paper.drawing import COLUMN, COLUMN_STYLE, letter_panels, seed_counts
 from gfucb.paper.fig2a.sweep import CALIBRATED, CERTIFIED, PRINTED, STABLE
-from gfucb.runs.figure_style import STYLE
 
 # Title and colour.
 METHODS = {
-    STABLE: ("the paper's fine-tuning", "#cc79a7"),
-    "last layer": ("last layer (our default)", "#d55e00"),
+    STABLE: ("paper's fine-tuning", "#cc79a7"),
+    "last layer": ("last layer, ours", "#d55e00"),
     "linearised": ("linearised", "#0072b2"),
     CERTIFIED: ("certified", "#009e73"),
     "gradient": ("gradient", "#b8860b"),
@@ -27,22 +26,20 @@ LOWEST, HIGHEST = 1e-3, 3.0
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw one row of panels for the printed radius and one for the calibrated radius."""
     points = rows[rows["part"] == "point"]
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(12.4, 5.9), layout="constrained")
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(figsize=(COLUMN, 3.5), layout="constrained")
         panels = drawn.subplots(2, len(METHODS), sharex=True, sharey=True)
         for line, radius in zip(panels, (PRINTED, CALIBRATED), strict=True):
             for axes, (method, (title, colour)) in zip(line, METHODS.items(), strict=True):
                 own = points[(points["method"] == method) & (points["radius"] == radius)]
                 _draw_points(axes, own, colour)
                 if radius == PRINTED:
-                    axes.set_title(title, fontsize=10.5, color=colour, fontweight="bold", pad=20)
+                    axes.set_title(title, color=colour, fontweight="bold", pad=16)
             line[0].set_ylabel(f"bonus, {radius}")
-        for axes in panels[-1]:
-            axes.set_xlabel("absolute error of the fit")
+        drawn.supxlabel("absolute error of the fit", fontsize="medium")
         ticks = [0.001, 0.01, 0.1, 1]
         panels[0, 0].set_xticks(ticks, ["", "0.01", "0.1", "1"])
         panels[0, 0].set_yticks(ticks, ["0.001", "0.01", "0.1", "1"])
-        panels[0, 0].text(0.0013, 1.6, "bonus above error", fontsize=9, color="#777777")
         letter_panels(panels.flat)
         return drawn
 
@@ -53,10 +50,11 @@ def caption(rows: pd.DataFrame) -> str:
     each = points.groupby(["method", "radius"]).size()
     return (
         f"Bonus of a test image against the error of the fit, one point for each of {each.max()} "
-        "images, on a logarithmic scale; points beyond the limits are drawn at the border. Above "
-        "the line the bonus covers the error. First row: the radius B as printed; second row: a "
-        f"radius that covers 80% of the errors. {seed_counts([points['seed'].nunique()])}; the "
-        f"verdicts use {seed_counts([rows['seed'].nunique()])}."
+        f"images of {seed_counts([points['seed'].nunique()])}, on a logarithmic scale; points "
+        "beyond the limits are drawn at the border. In the shaded half the bonus covers the error: "
+        "share of the points above the line, and rank correlation r. (a) to (e): the radius B as "
+        "printed. (f) to (j): a radius that covers 80% of the rewards of a run. The last columns "
+        f"of the table are means over ten tasks and {seed_counts([rows['seed'].nunique()])}."
     )
 
 
@@ -69,14 +67,14 @@ def _draw_points(axes: Axes, own: pd.DataFrame, colour: str) -> None:
     if own.empty:
         return
     error, bonus = own["error"].abs().clip(*limits), own["bonus"].clip(*limits)
-    axes.plot(error, bonus, "o", ms=4, mew=0, alpha=0.55, color=colour, clip_on=False)
+    axes.plot(error, bonus, "o", ms=3, mew=0, alpha=0.55, color=colour, clip_on=False)
     statistics = bonus_statistics(own["error"], own["bonus"])
     axes.text(
         0.5,
         1.02,
-        f"{statistics['above']:.0%} above, rank corr. {statistics['correlation']:.2f}",
+        f"{statistics['above']:.0%}, r = {statistics['correlation']:.2f}",
         transform=axes.transAxes,
-        fontsize=9,
+        fontsize=7.5,
         ha="center",
         color="#333333",
     )

@@ -22,7 +22,8 @@ CHOICES = f"""\
   grows and refits after every 30% of growth, as it does in a run.
 - Bonuses are those of task {TASK} at {Sizes().images} fixed test images, one image per action set.
   Fine-tuning is slow, so it has one seed where our selectors have {len(SEEDS)}, and the fixed
-  radius uses a fifth of the images.
+  radius uses a fifth of the images. Its intervals are over images, those of our selectors over
+  seeds.
 - Bonuses are not clipped, although rewards lie in [0, 1]: a bonus above 1 carries no information.
 """
 

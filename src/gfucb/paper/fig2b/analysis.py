@@ -7,6 +7,9 @@ import pandas as pd
 
 from gfucb.paper.common import Verdict
 from gfucb.paper.fig2b.sweep import FINE_TUNING, FIXED, OUR_SELECTORS, PRINTED
+from gfucb.runs.summary import half_width
+
+NORMAL_QUANTILE = 1.96
 
 LABELS = {
     FINE_TUNING: "the paper's fine-tuning",
@@ -16,7 +19,15 @@ LABELS = {
 
 
 def bonus_curve(rows: pd.DataFrame, method: str, radius: str) -> pd.DataFrame:
-    """Bonus, its standard deviation over images, and error by number of samples: means over seeds.
+    """Bonus, its standard deviation over images, and error by number of samples.
+
+    These are means over seeds.
+    """
+    return curves_by_seed(rows, method, radius).groupby("samples").mean()
+
+
+def curves_by_seed(rows: pd.DataFrame, method: str, radius: str) -> pd.DataFrame:
+    """The same by number of samples and seed.
 
     Blocks of images from several jobs are pooled into one set.
     """
@@ -30,8 +41,24 @@ def bonus_curve(rows: pd.DataFrame, method: str, radius: str) -> pd.DataFrame:
     sums = sums.groupby(["samples", "seed"])[["bonus", "error", "squares", "images"]].sum()
     means = sums.div(sums["images"], axis=0)
     variance = (means["squares"] - means["bonus"] ** 2).clip(lower=0)
-    table = means[["bonus", "error"]].assign(deviation=variance**0.5, images=sums["images"])
-    return table.groupby("samples").mean()
+    return means[["bonus", "error"]].assign(deviation=variance**0.5, images=sums["images"])
+
+
+def drop_of_bonus(rows: pd.DataFrame, method: str, radius: str) -> tuple[float, float]:
+    """Mean bonus at the smallest size minus at the largest, and the half width of its interval.
+
+    The interval is over seeds; with a single seed over images, which the method treats one by one.
+    """
+    curves = curves_by_seed(rows, method, radius).reset_index()
+    first, last = (
+        curves[curves["samples"] == size].set_index("seed")
+        for size in (curves["samples"].min(), curves["samples"].max())
+    )
+    drop = (first["bonus"] - last["bonus"]).dropna().to_numpy(float)
+    if len(drop) == 1:
+        squares = [(own["deviation"] ** 2 / own["images"]).sum() for own in (first, last)]
+        return float(drop[0]), float(NORMAL_QUANTILE * np.sqrt(sum(squares)))
+    return float(drop.mean()), half_width(drop)
 
 
 def verdicts(rows: pd.DataFrame) -> list[Verdict]:
@@ -44,13 +71,15 @@ def verdicts(rows: pd.DataFrame) -> list[Verdict]:
                 continue
             bonus = curve["bonus"].to_numpy(float)
             drops = int((np.diff(bonus) < 0).sum())
+            drop, half = drop_of_bonus(rows, method, radius)
             found.append(
                 Verdict(
                     f"{label}, {radius}: the mean bonus drops as the number of samples grows",
                     f"{bonus[0]:.2g} with {curve.index[0]} samples, {bonus[-1]:.2g} with "
                     f"{curve.index[-1]}; it drops in {drops} of {len(bonus) - 1} steps",
-                    bool(bonus[-1] < bonus[0]),
-                    f"last / first = {bonus[-1] / bonus[0]:.2f}",
+                    drop - half > 0,
+                    f"difference {drop:.2g} ± {half:.1g}, last / first = "
+                    f"{bonus[-1] / bonus[0]:.2f}",
                 )
             )
     return found

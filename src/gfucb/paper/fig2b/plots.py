@@ -8,10 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from gfucb.paper.drawing import label_curve_ends, letter_panels, plain_log_ticks, seed_counts
+from gfucb.paper.drawing import (
+    COLUMN,
+    COLUMN_STYLE,
+    label_curve_ends,
+    letter_panels,
+    plain_log_ticks,
+    seed_counts,
+)
 from gfucb.paper.fig2b.analysis import LABELS, bonus_curve
 from gfucb.paper.fig2b.sweep import FINE_TUNING, FIXED, OUR_SELECTORS, PRINTED
-from gfucb.runs.figure_style import STYLE
 
 COLOURS = {FINE_TUNING: "#cc79a7", "last layer": "#d55e00", "linearised": "#0072b2"}
 ERROR_COLOUR = "#777777"
@@ -19,8 +25,8 @@ ERROR_COLOUR = "#777777"
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel for each radius."""
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(10.4, 4.2), layout=ConstrainedLayoutEngine(wspace=0.06))
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(figsize=(COLUMN, 3.2), layout=ConstrainedLayoutEngine(wspace=0.06))
         panels = drawn.subplots(1, 2, sharey=True)
         for axes, radius in zip(panels, (PRINTED, FIXED), strict=True):
             for method in LABELS:
@@ -30,7 +36,7 @@ def figure(rows: pd.DataFrame) -> Figure:
             axes.set(xscale="log", yscale="log", xlabel="training samples n", title=radius)
             axes.margins(x=0.02)
             plain_log_ticks(axes, x=True, y=True)
-        panels[0].set_ylabel("bonus of a test image\n(mean ± one standard deviation)")
+        panels[0].set_ylabel("bonus of a test image")
         _label_curves(panels[1], rows)
         letter_panels(panels)
         return drawn

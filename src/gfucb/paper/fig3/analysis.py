@@ -6,8 +6,7 @@ import pandas as pd
 
 from gfucb.paper.common import Verdict
 from gfucb.paper.fig3.sweep import SINGLE_TASK, TEN_TASKS
-from gfucb.paper.intervals import mean_and_half_width
-from gfucb.runs.summary import half_width
+from gfucb.paper.intervals import exceeds, mean_and_half_width
 
 NETWORKS = {"default": "our default network", "paper": "the paper's network"}
 
@@ -47,13 +46,11 @@ def _diagonal_is_largest(
 
 
 def _diagonal_is_stronger(label: str, ten: pd.Series, single: pd.Series) -> Verdict:
-    difference = ten - single
-    low = difference.mean() - half_width(difference.to_numpy(float))
     return Verdict(
         f"{label}: the contrast of the diagonal is higher with M = 10 than with a single task",
         f"{_text(ten)} against {_text(single)}",
-        bool(difference.mean() > 0 and not low <= 0),
-        f"difference {_text(difference)}",
+        exceeds(ten - single),
+        f"difference {_text(ten - single)}, {len(ten)} seeds",
     )
 
 
@@ -61,14 +58,11 @@ def _digits_are_separated(rows: pd.DataFrame, network: str, label: str) -> Verdi
     ten, single = (
         values_by_seed(rows, "accuracy", setting, network) for setting in (TEN_TASKS, SINGLE_TASK)
     )
-    difference = ten - single
-    is_unclear = abs(difference.mean()) <= half_width(difference.to_numpy(float))
-    note = f", not significant with {len(difference)} seeds" if is_unclear else ""
     return Verdict(
         f"{label}: the nearest class mean is more accurate with M = 10 than with a single task",
         f"{_text(ten)} against {_text(single)}",
-        bool(single.mean() < ten.mean()),
-        f"difference {_text(difference)}{note}",
+        exceeds(ten - single),
+        f"difference {_text(ten - single)}, {len(ten)} seeds",
     )
 
 

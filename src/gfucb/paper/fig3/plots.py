@@ -12,13 +12,12 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from gfucb.environments.image_bandit import NUM_CLASSES
-from gfucb.paper.drawing import letter_panels, seed_counts
+from gfucb.paper.drawing import COLUMN, COLUMN_STYLE, letter_panels, seed_counts
 from gfucb.paper.fig3.analysis import NETWORKS, values_by_seed
 from gfucb.paper.fig3.sweep import SINGLE_TASK, TEN_TASKS
-from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
-MARGINS = {"bottom": 0.08, "top": 0.925, "hspace": 0.22}
+MARGINS = {"bottom": 0.095, "top": 0.9, "hspace": 0.2}
 COLOURS = {SINGLE_TASK: "#009e73", TEN_TASKS: "#d55e00"}
 
 
@@ -27,24 +26,27 @@ def figure(rows: pd.DataFrame) -> Figure:
 
     Positions are fixed: constrained layout leaves wide gaps between the square kernels.
     """
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(10.4, 5.7))
-        left = _axes(drawn.add_gridspec(2, 2, left=0.145, right=0.61, **MARGINS, wspace=0.2))
-        right = _axes(drawn.add_gridspec(2, 2, left=0.665, right=0.99, **MARGINS, wspace=0.27))
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(figsize=(COLUMN, 4.3))
+        left = _axes(drawn.add_gridspec(2, 2, left=0.165, right=0.63, **MARGINS, wspace=0.2))
+        right = _axes(drawn.add_gridspec(2, 2, left=0.69, right=0.985, **MARGINS, wspace=0.42))
         kernels = []
         for line, (network, label) in zip(left, NETWORKS.items(), strict=True):
             for axes, setting in zip(line, COLOURS, strict=True):
                 kernels.append(_draw_kernel(axes, rows, setting, network))
-                axes.set_title(f"{label}, {setting}", fontsize=10)
-            line[0].set_ylabel("digit")
+            line[0].set_ylabel(f"{label}\ndigit")
+        for axes, setting in zip(left[0], COLOURS, strict=True):
+            axes.set_title(setting)
         for axes in left[1]:
             axes.set_xlabel("digit")
         for line, network in zip(right, NETWORKS, strict=True):
             _draw_values(line[0], rows, "contrast", network)
             _draw_values(line[1], rows, "accuracy", network)
-        right[0, 0].set_title("contrast of the\ndiagonal", fontsize=10)
-        right[0, 1].set_title("nearest class mean,\naccuracy", fontsize=10)
-        bar = drawn.colorbar(kernels[0], cax=drawn.add_axes((0.072, 0.25, 0.011, 0.5)))
+        for axes in right[1]:
+            axes.set_xlabel("tasks M")
+        right[0, 0].set_title("contrast of\nthe diagonal")
+        right[0, 1].set_title("nearest\nclass mean")
+        bar = drawn.colorbar(kernels[0], cax=drawn.add_axes((0.085, 0.25, 0.012, 0.5)))
         bar.ax.yaxis.set_ticks_position("left")
         bar.ax.yaxis.set_label_position("left")
         bar.set_label("mean inner product of two classes")
@@ -74,7 +76,7 @@ def _draw_kernel(axes: Axes, rows: pd.DataFrame, setting: str, network: str) -> 
     image = axes.imshow(kernel, cmap="RdBu_r", vmin=-1, vmax=1)
     axes.set_xticks(range(NUM_CLASSES))
     axes.set_yticks(range(NUM_CLASSES))
-    axes.tick_params(length=0, labelsize=8.5)
+    axes.tick_params(length=0, labelsize=7.5)
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -87,19 +89,21 @@ def _draw_values(axes: Axes, rows: pd.DataFrame, quantity: str, network: str) ->
         values = values_by_seed(rows, quantity, setting, network).to_numpy(float)
         if len(values) == 0:
             continue
-        axes.plot(np.full(len(values), x), values, "o", ms=5, mew=0, alpha=0.4, color=colour)
-        axes.errorbar(x + 0.18, values.mean(), half_width(values), fmt="D", color=colour, capsize=4)
+        axes.plot(np.full(len(values), x), values, "o", ms=4, mew=0, alpha=0.4, color=colour)
+        axes.errorbar(
+            x + 0.18, values.mean(), half_width(values), fmt="D", ms=4.5, color=colour, capsize=3
+        )
         axes.annotate(
             f"{values.mean():.2f}",
             (x + 0.18, values.mean()),
-            (9, 0),
+            (6, 0),
             textcoords="offset points",
             color=colour,
             va="center",
-            fontsize=9,
         )
-    axes.set_xticks([0, 1], ["single", "M = 10"])
-    axes.set(xlim=(-0.4, 1.75), ylim=(-0.04, 1.04))
+    axes.set_xticks([0, 1], ["1", "10"])
+    axes.set_yticks([0, 0.5, 1])
+    axes.set(xlim=(-0.4, 1.9), ylim=(-0.04, 1.04))
     axes.grid(visible=False, axis="x")
 
 

@@ -36,7 +36,7 @@ def verdicts(rows: pd.DataFrame) -> list[Verdict]:
                 Verdict(
                     f"{part}: regret is at most {largest:g} times the regret of {label}",
                     f"{paired[SHARED].mean():.1f} / {paired[baseline].mean():.1f} = {ratio}",
-                    ratio.value <= largest,
+                    ratio.high < largest,
                     f"{len(paired)} paired seeds",
                 )
             )

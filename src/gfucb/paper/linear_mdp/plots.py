@@ -6,9 +6,14 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from gfucb.paper.drawing import draw_mean_and_band, letter_panels, seed_counts
+from gfucb.paper.drawing import (
+    COLUMN,
+    COLUMN_STYLE,
+    draw_mean_and_band,
+    letter_panels,
+    seed_counts,
+)
 from gfucb.paper.linear_mdp.sweep import INDEPENDENT, ORACLE, SHARED
-from gfucb.runs.figure_style import STYLE
 
 TITLES = {
     "finite class": "finite class of representations",
@@ -23,8 +28,8 @@ CURVES = {
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw one panel for each class of representations."""
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(9.6, 4.0), layout="constrained")
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(figsize=(COLUMN, 3.2), layout="constrained")
         titles = {part: TITLES[part] for part in rows["part"].unique()}
         panels = drawn.subplots(1, len(titles), sharey=True, squeeze=False)[0]
         for axes, (part, title) in zip(panels, titles.items(), strict=True):
@@ -37,7 +42,7 @@ def figure(rows: pd.DataFrame) -> Figure:
                 table = own.pivot(index="episode", columns="seed", values="cumulative_regret")
                 draw_mean_and_band(axes, table, color=colour, label=label)
             axes.set(xlabel="episode", xlim=(0, None))
-            axes.set_title(f"{title}; mean and 95% band", fontsize=10)
+            axes.set_title(title)
         panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("cumulative regret per task")
         panels[0].legend(frameon=False, loc="upper left")

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from gfucb.paper.common import Verdict
-from gfucb.paper.intervals import mean_and_half_width
+from gfucb.paper.intervals import exceeds, mean_and_half_width
 from gfucb.paper.lock.sweep import DEFAULT, OPTIMISTIC, ORACLE, PRINTED
-from gfucb.runs.summary import half_width
 
 
 def last_rows(rows: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -91,11 +90,10 @@ def _fewer_episodes(few: int, many: int, before: pd.DataFrame, after: pd.DataFra
     """Whether a task needs fewer episodes with more tasks: the 95% interval over paired seeds."""
     first, second = (own.set_index("seed")["first_goal"] for own in (before, after))
     saved = (first - second).dropna()
-    array = saved.to_numpy(float)
     return Verdict(
         f"rich observations: fewer episodes per task to the goal with M = {many} than with "
         f"M = {few}",
         f"{mean_and_half_width(second)} against {mean_and_half_width(first)}",
-        bool(array.mean() - half_width(array) > 0),
+        exceeds(saved),
         f"difference {mean_and_half_width(saved)} episodes, {len(saved)} paired seeds",
     )

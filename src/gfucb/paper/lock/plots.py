@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from gfucb.paper.drawing import draw_mean_and_band, letter_panels, plain_log_ticks, seed_counts
+from gfucb.paper.drawing import (
+    COLUMN,
+    COLUMN_STYLE,
+    draw_mean_and_band,
+    letter_panels,
+    plain_log_ticks,
+    seed_counts,
+)
 from gfucb.paper.lock.analysis import last_rows
 from gfucb.paper.lock.sweep import DEFAULT, OPTIMISTIC, ORACLE, PRINTED, RICH_AGENT
-from gfucb.runs.figure_style import STYLE
 from gfucb.runs.summary import half_width
 
 # Label and colour.
@@ -28,12 +36,14 @@ RICH = {
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw all three panels."""
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(12.4, 3.9), layout=ConstrainedLayoutEngine(w_pad=0.1))
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(figsize=(COLUMN, 3.2), layout=ConstrainedLayoutEngine(w_pad=0.1))
         curves, by_horizon, by_tasks = drawn.subplots(1, 3)
         _draw_regret(curves, rows)
         _draw_by_horizon(by_horizon, last_rows(rows, "tabular"))
         _draw_by_tasks(by_tasks, last_rows(rows, "rich"))
+        _legend(drawn, curves, "outside lower left", ncols=3)
+        _legend(drawn, by_tasks, "outside lower right", ncols=1)
         letter_panels([curves, by_horizon, by_tasks])
         return drawn
 
@@ -55,6 +65,17 @@ def _seeds(rows: pd.DataFrame) -> str:
     return seed_counts(rows.groupby(["agent", "horizon", "num_tasks"])["seed"].nunique())
 
 
+def _legend(
+    drawn: Figure,
+    axes: Axes,
+    loc: Literal["outside lower left", "outside lower right"],
+    ncols: int,
+) -> None:
+    """Write the labels of some axes below the panels, where they cover nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    drawn.legend(handles, labels, loc=loc, ncols=ncols, frameon=False)
+
+
 def _draw_regret(axes: Axes, rows: pd.DataFrame) -> None:
     own = rows[(rows["part"] == "tabular") & (rows["horizon"] == rows["horizon"].max())]
     for agent, (label, colour) in BACKUPS.items():
@@ -63,8 +84,7 @@ def _draw_regret(axes: Axes, rows: pd.DataFrame) -> None:
         )
         draw_mean_and_band(axes, table, color=colour, label=label)
     axes.set(xlabel="episode", ylabel="cumulative regret", xlim=(0, None), ylim=(0, None))
-    axes.set_title(f"H = {int(own['horizon'].max())}; mean and 95% band", fontsize=10)
-    axes.legend(frameon=False)
+    axes.set_title(f"H = {int(own['horizon'].max())}")
 
 
 def _draw_by_horizon(axes: Axes, last: pd.DataFrame) -> None:
@@ -87,13 +107,13 @@ def _draw_by_horizon(axes: Axes, last: pd.DataFrame) -> None:
                     (horizon, 1.5 * num_episodes),
                     color=colour,
                     ha="center",
-                    fontsize=8.5,
+                    fontsize=6.5,
                 )
     axes.set(yscale="log", xlabel="horizon H", ylabel="episodes to the goal")
     axes.set_ylim(top=3 * num_episodes)
     plain_log_ticks(axes, y=True)
     axes.set_xticks(sorted(last["horizon"].unique().tolist()))
-    axes.set_title(f"median, range; x: failures in {num_episodes} episodes", fontsize=10)
+    axes.set_title(f"x: not in {num_episodes} episodes")
 
 
 def _draw_by_tasks(axes: Axes, last: pd.DataFrame) -> None:
@@ -115,6 +135,5 @@ def _draw_by_tasks(axes: Axes, last: pd.DataFrame) -> None:
         )
     axes.set(xlabel="number of tasks M", ylabel="episodes per task to the goal", ylim=(0, None))
     axes.set_xticks(sorted(last["num_tasks"].unique().tolist()))
-    axes.legend(frameon=False)
     horizon = int(last["horizon"].max())
-    axes.set_title(f"rich observations, H = {horizon}; mean, 95%, seeds", fontsize=10)
+    axes.set_title(f"rich observations, H = {horizon}")

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from gfucb.paper.drawing import (
+    COLUMN,
+    COLUMN_STYLE,
     draw_mean_and_band,
     label_curve_ends,
     letter_panels,
@@ -19,7 +21,6 @@ from gfucb.paper.drawing import (
 )
 from gfucb.paper.probe.analysis import REQUIRED_ACCURACY, accuracies
 from gfucb.paper.probe.sweep import PIXELS, SINGLE_TASK, TEN_TASKS, UNTRAINED
-from gfucb.runs.figure_style import STYLE
 
 COLOURS = {
     UNTRAINED: "#777777",
@@ -31,8 +32,8 @@ COLOURS = {
 
 def figure(rows: pd.DataFrame) -> Figure:
     """Draw both panels on one scale of accuracy."""
-    with rc_context(STYLE):
-        drawn = Figure(figsize=(10.8, 4.2), layout=ConstrainedLayoutEngine(wspace=0.05))
+    with rc_context(COLUMN_STYLE):
+        drawn = Figure(figsize=(COLUMN, 3.2), layout=ConstrainedLayoutEngine(wspace=0.05))
         by_samples, by_labels = drawn.subplots(1, 2, sharey=True)
         _draw_by_samples(by_samples, rows)
         _draw_by_labels(by_labels, rows)
@@ -66,10 +67,9 @@ def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axhline(float(pixels), color=COLOURS[PIXELS], lw=1.1, ls=":")
     axes.annotate(
         PIXELS,
-        (0.98, float(pixels)),
-        (0, -11),
-        fontsize=8.5,
-        ha="right",
+        (0.02, float(pixels)),
+        (0, -9),
+        ha="left",
         color=COLOURS[PIXELS],
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
@@ -77,7 +77,7 @@ def _draw_by_samples(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axhline(REQUIRED_ACCURACY, color="#222222", lw=1.1)
     axes.set(xscale="log", xlabel="bandit samples")
     plain_log_ticks(axes, x=True)
-    axes.set_title(f"{labels} labels", fontsize=10)
+    axes.set_title(f"{labels} labels")
 
 
 def _draw_by_labels(axes: Axes, rows: pd.DataFrame) -> None:
@@ -91,7 +91,7 @@ def _draw_by_labels(axes: Axes, rows: pd.DataFrame) -> None:
     counts = sorted(rows["labels"].unique().tolist())
     axes.set_xticks(counts, [str(count) for count in counts])
     plain_log_ticks(axes, x=True)
-    axes.set_title("after the last bandit sample", fontsize=10)
+    axes.set_title("after the last bandit sample")
 
 
 def _most_samples(rows: pd.DataFrame, setting: str) -> pd.DataFrame:
