@@ -56,9 +56,9 @@ def label_points(
     axes.get_xlim(), axes.get_ylim()  # sets the limits
     to_fraction = axes.transData + axes.transAxes.inverted()
     labels = sorted(points, key=lambda label: points[label][1])
-    places = [to_fraction.transform(points[label][:2]) for label in labels]
-    spread = spread_heights([float(height) for _, height in places], gap)
-    for label, (x, end), height in zip(labels, places, spread, strict=True):
+    positions = [to_fraction.transform(points[label][:2]) for label in labels]
+    spread = spread_heights([float(height) for _, height in positions], gap)
+    for label, (x, end), height in zip(labels, positions, spread, strict=True):
         colour = points[label][2]
         axes.annotate(
             label,
