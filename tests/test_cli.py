@@ -90,7 +90,8 @@ def test_compare_prints_the_table_draws_the_figure_and_report_makes_the_page(tmp
     printed = capsys.readouterr().out
     for word in ("GFUCB", "uniform", "versus GFUCB", "seconds", "regret"):
         assert word in printed
-    assert re.search(r"gfucb, seed 0: regret \S+ \(48% done, about \d+ (s|min) left\)", printed)
+    left = r"(about|less than) \d+ (s|min) left"
+    assert re.search(rf"gfucb, seed 0: regret \S+ \(48% done, {left}\)", printed)
     assert "(100% done)" in printed
     for name in ("regret.png", "regret.svg", "summary.csv"):
         assert (tmp_path / "runs" / name).stat().st_size > 100
@@ -107,7 +108,13 @@ def test_the_time_left_is_estimated_from_the_work_of_this_call():
         Console(), lambda share, left: shown.append((share, left)), clock=lambda: now[0]
     )
     progress.advance(0.5)  # done by an earlier call
-    for seconds, share in ((10, 0.6), (400, 0.61), (30_000, 0.62), (30_100, 1.0)):
+    for seconds, share in (
+        (10, 0.6),
+        (400, 0.61),
+        (30_000, 0.62),
+        (30_001, 0.99999),
+        (30_100, 1.0),
+    ):
         now[0] = 100.0 + seconds
         progress.advance(share)
     assert shown == [
@@ -115,7 +122,8 @@ def test_the_time_left_is_estimated_from_the_work_of_this_call():
         (0.6, "about 40 s left"),
         (0.61, "about 24 min left"),
         (0.62, "about 26.4 h left"),
-        (1.0, ""),
+        (0.99999, "less than 5 s left"),
+        (1, ""),
     ]
 
 

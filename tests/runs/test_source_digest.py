@@ -163,5 +163,5 @@ def test_agents_with_different_numbers_of_seeds_are_said_to_have_them():
     assert count_of_seeds(number_of_seeds(rows[1:])) == "2 seeds"
     table = pd.DataFrame({"agent": ["a", "b"], "seeds": [1, 2], "regret": 0.5})
     columns = ("regret_half_width", "regret_per_decision", "late_regret", "cpu_seconds")
-    shown = summary_table(table.assign(**dict.fromkeys(columns, 1.0)), num_rounds=2, num_tasks=3)
+    shown = summary_table(table.assign(**dict.fromkeys(columns, 1.0)), num_rounds=2)
     assert "interval over 1 to 2 seeds" in shown.caption

@@ -134,7 +134,7 @@ class CompareCommand:
         rows = load_rows(self.out)
         figure = self.out / metric_of(rows.columns).name
         save(comparison_curves(rows), figure)
-        console.print(summary_table(table, self.num_rounds, self.environment.num_tasks))
+        console.print(summary_table(table, self.num_rounds))
         console.print(f"figure: {figure.with_suffix('.png')}", highlight=False)
 
 

@@ -79,8 +79,10 @@ class ComparisonProgress:
             return ""
         began, share = self._start
         seconds = (self._clock() - began) * (1 - self._share) / (self._share - share)
+        if seconds < 5:
+            return "less than 5 s left"
         if seconds < 90:
-            return f"about {max(5, 5 * round(seconds / 5))} s left"
+            return f"about {5 * round(seconds / 5)} s left"
         if seconds < 5400:
             return f"about {round(seconds / 60)} min left"
         return f"about {seconds / 3600:.1f} h left"
@@ -182,13 +184,13 @@ def _quantity(amount: float, unit: str) -> str:
     return f"{amount:.3g} s" if amount >= 1 else f"{1e3 * amount:.3g} ms"
 
 
-def summary_table(table: pd.DataFrame, num_rounds: int, num_tasks: int) -> Table:
+def summary_table(table: pd.DataFrame, num_rounds: int) -> Table:
     """The summary that `compare` prints."""
     from gfucb.runs.summary import REFERENCES, presentable  # not at the top: it needs pandas
 
     seeds, metric = as_range(table["seeds"]), metric_of(table.columns)
     shown = Table(
-        title=f"{metric.title} after {num_rounds} rounds of {num_tasks} tasks",
+        title=f"{metric.title} after {num_rounds} rounds",
         title_style="bold",
         caption=f"± 95% interval over {count_of_seeds(seeds)}, differences paired by seed; late: "
         f"{metric.per_round} in the last quarter; CPU seconds of a run",
