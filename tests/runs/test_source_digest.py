@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 
@@ -110,6 +111,26 @@ def test_values_that_refer_to_themselves_have_a_digest():
 def test_objects_without_a_plain_value_do_not_change_from_process_to_process():
     assert source_digest(Holder(object())) == source_digest(Holder(object()))
     assert source_digest(Holder([print, Holder])) == source_digest(Holder([print, Holder]))
+
+
+@pytest.mark.parametrize("package", [pd, pl])
+def test_tables_count_by_their_names_and_values(package):
+    def digest(name, *values):
+        return source_digest(Holder(package.DataFrame({name: values, "text": ["a", None]})))
+
+    assert digest("a", 1, 2) == digest("a", 1, 2)
+    assert len({digest("a", 1, 2), digest("a", 1, 3), digest("b", 1, 2)}) == 3
+    assert source_digest(Holder(package.Series([1, 2]))) != source_digest(
+        Holder(package.Series([1, 3]))
+    )
+
+
+def test_the_index_of_a_table_counts_and_random_generators_do_not():
+    tables = [pd.DataFrame({"a": [1, 2]}, index=[0, last]) for last in (1, 2)]
+    assert source_digest(Holder(tables[0])) != source_digest(Holder(tables[1]))
+    used = np.random.default_rng(0)
+    used.random()
+    assert source_digest(Holder(used)) == source_digest(Holder(np.random.default_rng(0)))
 
 
 def test_a_comparison_refuses_runs_of_an_agent_with_other_values(tmp_path):

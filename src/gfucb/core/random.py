@@ -53,8 +53,8 @@ def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
 
 
 @contextmanager
-def initial_weights_from(generator: torch.Generator) -> Iterator[None]:
-    """`global_randomness_from` for a short block, in which no other thread seeds the generators.
+def exclusive_randomness_from(generator: torch.Generator) -> Iterator[None]:
+    """`global_randomness_from` for a block in which no other thread seeds the generators.
 
     Fits in the background and shards in threads make networks at the same time, and the weights
     must not depend on that.

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from gfucb.core.protocols import LeastSquares
-from gfucb.core.random import global_randomness_from
 from gfucb.core.validation.settings import validate_count, validate_not_negative
 from gfucb.estimation.profile import best_on, trainable_copy
 from gfucb.models import (
@@ -20,6 +19,7 @@ from gfucb.models import (
 )
 from gfucb.models.heads import shorten
 from gfucb.models.nn.cuda_graphs import CudaGraphed
+from gfucb.models.nn.global_draws import training_randomness_from
 from gfucb.models.representations import train_on
 
 
@@ -98,7 +98,7 @@ class AdamFit(LeastSquares):
 
         # Batches of the same size share a buffer, so that a CUDA graph can replay their step.
         buffers: dict[int, tuple[Tensor, CudaGraphed]] = {}
-        with global_randomness_from(generator):
+        with training_randomness_from(generator, module):
             for _ in range(self.epochs):
                 total.zero_()
                 for batch in torch.randperm(len(data), generator=generator).split(

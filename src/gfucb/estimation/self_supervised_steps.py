@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.memory import keep_freed_memory
 from gfucb.core.protocols import SelfSupervision
-from gfucb.core.random import global_randomness_from
 from gfucb.core.shards import ONE_SHARD, Shards, totals
 from gfucb.estimation.shard_gradients import sum_gradients
 from gfucb.estimation.views import SeededViews, Views
 from gfucb.models.nn.adamw import FusedAdamW
 from gfucb.models.nn.cuda_graphs import CudaGraphed
+from gfucb.models.nn.global_draws import is_known, training_randomness_from
 from gfucb.models.nn.networks import body_of
 from gfucb.models.nn.seeded_layers import seed_names, seeded_layers
 from gfucb.models.nn.stacked import NetworkStack
@@ -255,7 +255,13 @@ class _Steps:
             for size, generator in zip(self.sizes, self.generators, strict=True)
         ]
         stacked = [torch.stack(parts, dim=1) for parts in zip(*plans, strict=True)]
-        with global_randomness_from(self.generators[0]):
+        randomness = training_randomness_from(
+            self.generators[0],
+            self.networks.module,
+            others_draw=not (is_known(self.views) and is_known(self.method)),
+            waits_for_others=self.shards.count > 1,
+        )
+        with randomness:
             for batch in zip(*stacked, strict=True):
                 self._set_batch(batch)
                 step()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gfucb.core.memory import keep_freed_memory
-from gfucb.core.random import global_randomness_from
 from gfucb.core.shards import OneShard
 from gfucb.estimation.fit_plan import FitPlan, plan_generator
 from gfucb.estimation.held_out import all_targets
 from gfucb.estimation.shard_gradients import sum_gradients
 from gfucb.estimation.stopping import HeldOutCheck, HeldOutStopping
 from gfucb.models import MultitaskDataset
+from gfucb.models.nn.global_draws import training_randomness_from
 from gfucb.models.nn.seeded_layers import seeded_layers, set_row_seeds
 from gfucb.models.representations import NeuralRepresentation, train_on
 
@@ -65,13 +66,21 @@ class SingleFit:
             is_alone = isinstance(self.data.shards, OneShard)
             draw = self.fit.plan if is_alone else self.fit.shard_plan
             plan = draw(self.data, self.module, self.generator)
-            with global_randomness_from(self.generator):
+            with self._randomness():
                 for batch in plan.to(self.data.inputs.device).batches():
                     self._step(*batch)
         else:
             self._run_until_stopped(stopping, held_out)
         set_row_seeds(self.module, None)
         self.module.eval()
+
+    def _randomness(self) -> AbstractContextManager[None]:
+        return training_randomness_from(
+            self.generator,
+            self.module,
+            others_draw=self.fit.augment is not None,
+            waits_for_others=self.data.shards.count > 1,
+        )
 
     def _run_until_stopped(self, stopping: HeldOutStopping, held_out: Tensor) -> None:
         draws = plan_generator(self.generator)
@@ -87,7 +96,7 @@ class SingleFit:
 
         rule.is_best(0, error())
         best = _state(averaged)
-        with global_randomness_from(self.generator):
+        with self._randomness():
             while rule.next_steps:
                 first = rule.step + 1
                 plan = self._plan(rule.next_steps, held_out, draws)

@@ -18,6 +18,8 @@ import torch
 
 # Values that their text states.
 STATED = complex | range | date | timedelta | Decimal | Enum
+# Packages whose tables and columns are in memory.
+TABLES = ("pandas", "polars", "pyarrow", "narwhals")
 
 
 def source_digest(definition: Any) -> str:
@@ -25,8 +27,9 @@ def source_digest(definition: Any) -> str:
 
     Functions hold the arguments of a `functools.partial`, defaults and variables of the function
     around them; objects hold attributes. What a run may fill does not count: cached properties, and
-    of dataclasses all that `==` does not compare. Numbers, texts, arrays, functions, dataclasses
-    and their collections count by their value, and all other objects by the name of their class.
+    of dataclasses all that `==` does not compare. Numbers, texts, arrays, tables, functions,
+    dataclasses and their collections count by their value, and all other objects by the name of
+    their class: so do random generators, which a run changes.
     """
     return _digest(definition, ())
 
@@ -107,6 +110,8 @@ def _plain(value: Any, around: tuple[Any, ...]) -> Any:
     around = (*around, value)
     if isinstance(value, np.ndarray | torch.Tensor):
         return _plain_array(value, around)
+    if type(value).__module__.split(".")[0] in TABLES and hasattr(value, "__array__"):
+        return _plain_table(value, around)
     if isinstance(value, Mapping):
         return [(_plain(key, around), _plain(item, around)) for key, item in value.items()]
     if isinstance(value, list | tuple):
@@ -120,6 +125,20 @@ def _plain(value: Any, around: tuple[Any, ...]) -> Any:
     if value is kind or not dataclasses.is_dataclass(value):
         return name
     return (name, _plain(_attributes(value), around))
+
+
+def _plain_table(value: Any, around: tuple[Any, ...]) -> Any:
+    """A data frame, a column of one or another array: names, index and values."""
+    names = getattr(value, "column_names", getattr(value, "columns", None))  # of Arrow, of others
+    if names is None:
+        columns = {getattr(value, "name", None): value}
+    else:
+        columns = {name: value[name] for name in names}
+    index = getattr(value, "index", None)  # of pandas; elsewhere a method
+    found = {name: np.asarray(column) for name, column in columns.items()}
+    return _plain(
+        found if callable(index) else [found, index is not None and np.asarray(index)], around
+    )
 
 
 def _plain_array(value: np.ndarray[Any, Any] | torch.Tensor, around: tuple[Any, ...]) -> Any:

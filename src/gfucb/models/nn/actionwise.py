@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.random import initial_weights_from
+from gfucb.core.random import exclusive_randomness_from
 
 
 class Actionwise(nn.Module):
@@ -53,7 +53,7 @@ def actionwise_network(
     hidden: int = 32,
 ) -> Actionwise:
     """A small decoder: one hidden layer, then `feature_dim` logits of a latent state."""
-    with initial_weights_from(generator):
+    with exclusive_randomness_from(generator):
         trunk = nn.Sequential(
             nn.Linear(observation_dim, hidden),
             nn.ReLU(),

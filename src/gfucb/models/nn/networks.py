@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d, normalize, pad
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.random import initial_weights_from
+from gfucb.core.random import exclusive_randomness_from
 from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.models.nn.seeded_layers import SeededDropout, SeededJitter
 
@@ -176,7 +176,7 @@ def default_network(
             "inputs are single numbers and no representation was given; pass one "
             "(for item numbers, a torch.nn.Embedding)"
         )
-    with initial_weights_from(generator):
+    with exclusive_randomness_from(generator):
         side = min(shape[-2:]) if len(shape) in (2, 3) else 0
         noise: list[nn.Module] = [SeededJitter()] if side >= SMALLEST_IMAGE_SIDE else []
         if side >= SMALLEST_CONVOLVED_SIDE:
@@ -239,7 +239,7 @@ def paper_network(
     # Paper: channels, pooling and hidden width are not given; 16, 32, pools of 2 and 64 are ours.
     # There is no ReLU after the last layer: features would become zero and stay zero.
     shape = tuple(input_shape)
-    with initial_weights_from(generator):
+    with exclusive_randomness_from(generator):
         trunk, width = convolutions(shape)
         return nn.Sequential(trunk, nn.Linear(width, 64), nn.ReLU(), nn.Linear(64, feature_dim))
 
