@@ -139,7 +139,7 @@ CONTENDERS: Mapping[str, Contender] = {
         "LSVI-UCB, random features", _lsvi_ucb, "random features", (0.01, 0.1, 0.3)
     ),
     "randomised-lsvi": Contender(
-        "randomised LSVI, random features", _randomised, "random features", (0.01, 0.1, 0.3), 0.5
+        "randomised LSVI, random features", _randomised, "random features", (0.01, 0.1, 0.3)
     ),
     "epsilon-greedy": Contender(
         "epsilon-greedy LSVI, random features",

@@ -1,5 +1,7 @@
 """LSVI-UCB: the textbook algorithm, and the implementation in numpy."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ import gfucb
 from gfucb import ConstantRadius, EpisodicGFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.environments import linear_mdps, tabular_lock, tabular_mdps
-from gfucb.episodic import LSVIUCB
+from gfucb.episodic import LSVIUCB, greedy_policy
 from gfucb.runs.loop import play_episode
 
 
@@ -113,3 +115,21 @@ def test_continues_from_its_state(tmp_path):
         gfucb.episodic.LSVIUCB(1, 4).decide(0, environment.inputs[:1])
     with pytest.raises(InvalidInputError, match="one row for each"):
         gfucb.episodic.LSVIUCB(2, 4).plan(environment.inputs[:1])
+
+
+def test_a_plan_of_several_tasks_holds_no_factor_for_each_row():
+    num_tasks, num_actions, feature_dim, episodes = 2, 4, 48, 80
+    agent, generator = LSVIUCB(num_tasks, 2), torch.Generator().manual_seed(0)
+    shape = (num_tasks, num_actions, feature_dim)
+    for _ in range(episodes):
+        candidates = torch.rand(shape, generator=generator, dtype=torch.float64)
+        following = torch.rand(shape, generator=generator, dtype=torch.float64)
+        agent.plan(candidates)
+        agent.observe(0, agent.decide(0, candidates), [0.0, 0.0], following)
+        agent.observe(1, agent.decide(1, following), [1.0, 0.5])
+    rows = num_tasks * num_actions * episodes
+    tracemalloc.start()
+    greedy_policy(agent)  # plans from all transitions
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * rows * feature_dim * 6  # a few copies of all rows

@@ -20,26 +20,39 @@ class DistinctRows:
 
     def __init__(self) -> None:
         self._index: dict[tuple[int, bytes], int] = {}
-        self._tasks: list[int] = []
-        self._rows: list[NDArray[np.generic]] = []
+        self._tasks = GrowingColumn(np.int64)
+        self._rows: NDArray[np.generic] | None = None  # has room for more; None without rows
         self._stacked: tuple[Tensor, Tensor] | None = None
         self._flat: Tensor | None = None
         self._arrays: tuple[Floats, Integers] | None = None
 
     def __len__(self) -> int:
-        return len(self._tasks)
+        return self._tasks.size
 
     def add(self, tasks: list[int], rows: NDArray[np.generic]) -> list[int]:
         """Append the new ones of rows [n, ...] of tasks [n]; return the index of each, [n]."""
         indices = []
         for task, row in zip(tasks, rows, strict=True):
-            index = self._index.setdefault((task, (row + 0).tobytes()), len(self._tasks))
-            if index == len(self._tasks):
-                self._tasks.append(task)
-                self._rows.append(row.copy())
-                self._stacked = self._flat = self._arrays = None
+            index = self._index.setdefault((task, (row + 0).tobytes()), len(self))
+            if index == len(self):
+                self._append(task, row)
             indices.append(index)
         return indices
+
+    def _append(self, task: int, row: NDArray[np.generic]) -> None:
+        # Views of earlier rows stay as they are: rows do not change, and a larger array is new.
+        size = len(self)
+        if self._rows is None:
+            self._rows = np.empty((8, *row.shape), dtype=row.dtype)
+        elif size == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        self._rows[size] = row
+        self._tasks.extend([task])
+        self._stacked = self._flat = self._arrays = None
+
+    def _stored(self) -> NDArray[np.generic]:
+        assert self._rows is not None
+        return self._rows[: len(self)]
 
     def find(self, tasks: list[int], rows: NDArray[np.generic]) -> Integers:
         """The indices of rows [n, ...] of tasks [n]; -1 for rows that are not stored: [n]."""
@@ -66,24 +79,27 @@ class DistinctRows:
     def arrays(self) -> tuple[Floats, Integers]:
         """Rows in float64, [row, ...], and the task of each, [row]."""
         if self._arrays is None:
-            rows = np.stack(self._rows).astype(np.float64)
-            self._arrays = rows, np.array(self._tasks, dtype=np.int64)
+            rows = self._stored().astype(np.float64, copy=False)
+            self._arrays = rows, self._task_numbers()
         return self._arrays
 
     @property
     def row_shape(self) -> tuple[int, ...]:
         """The shape of every row; the table must not be empty."""
-        return self._rows[0].shape
+        return self._stored().shape[1:]
 
     def row(self, index: int) -> Tensor:
         """One row, [...]."""
-        return torch.from_numpy(self._rows[index])
+        return torch.from_numpy(self._stored()[index])
 
     def _stack(self) -> tuple[Tensor, Tensor]:
         if self._stacked is None:
-            rows = torch.from_numpy(np.stack(self._rows))
-            self._stacked = torch.tensor(self._tasks, dtype=torch.int64), rows
+            tasks = torch.from_numpy(self._task_numbers())
+            self._stacked = tasks, torch.from_numpy(self._stored())
         return self._stacked
+
+    def _task_numbers(self) -> Integers:
+        return np.asarray(self._tasks.values, dtype=np.int64)
 
 
 class GrowingColumn:

@@ -49,13 +49,18 @@ class _StageValues:
     def __call__(self, inputs: Floats, tasks: NDArray[np.int64], beta: float) -> Floats:
         """Upper values, not clipped: [n, feature], [n] -> [n]."""
         if len(self.heads) == 1:
-            widths = inputs @ self.inverses[0].T
-            return np.asarray(
-                inputs @ self.heads[0] + beta * np.sqrt(np.einsum("nf,nf->n", widths, widths))
-            )
-        widths = np.einsum("nfg,ng->nf", self.inverses[tasks], inputs)
-        means = np.einsum("nf,nf->n", inputs, self.heads[tasks])
-        return np.asarray(means + beta * np.sqrt(np.einsum("nf,nf->n", widths, widths)))
+            return self._values_of_task(inputs, 0, beta)
+        # A product for each task: a factor for each row would be copied first, feature^2 numbers.
+        values = np.empty(len(inputs))
+        for task in np.unique(tasks):
+            rows = tasks == task
+            values[rows] = self._values_of_task(inputs[rows], int(task), beta)
+        return values
+
+    def _values_of_task(self, inputs: Floats, task: int, beta: float) -> Floats:
+        widths = inputs @ self.inverses[task].T
+        roots = np.sqrt(np.einsum("nf,nf->n", widths, widths))
+        return np.asarray(inputs @ self.heads[task] + beta * roots)
 
     def squared_width(self, inputs: DistinctRows, task: int, row: int) -> float:
         """x^T V^-1 x of a stored input."""
