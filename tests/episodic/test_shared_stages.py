@@ -58,6 +58,34 @@ def test_shared_states_are_learned_once():
     np.testing.assert_allclose(found, environment.optimal_values[0, 0, 0])
 
 
+def square(size, horizon):
+    """A walk from one corner of a square to the opposite one, where the only reward is."""
+    number = size**2
+    transitions, rewards = np.zeros((number, 4, number)), np.zeros((number, 4))
+    for place in range(number):
+        row, column = divmod(place, size)
+        for action, (down, right) in enumerate(((1, 0), (-1, 0), (0, 1), (0, -1))):
+            moved = np.clip([row + down, column + right], 0, size - 1)
+            transitions[place, action, moved[0] * size + moved[1]] = 1.0
+    rewards[-1] = 1.0
+    inputs = with_actions(torch.eye(number), 4)
+    return tabular_mdps(
+        [transitions], [rewards], horizon=horizon, inputs=inputs, value_range=(0.0, horizon)
+    )
+
+
+@pytest.mark.parametrize("horizon", [11, 30])
+def test_what_is_unknown_is_tried_before_the_last_stage(horizon):
+    """The last stage does not show what follows, and may be the only one that reaches the goal."""
+    environment = square(6, horizon)
+    agent = EpisodicGFUCB(1, horizon, value_range=(0.0, horizon))
+    for index in range(1, 61):
+        play_episode(agent, environment.episode(index), horizon, 1)
+    assert agent.learner.cells.model.num_shared == 36
+    found = evaluate_greedy(agent, environment, episodes=1).returns
+    np.testing.assert_allclose(found, environment.optimal_values[0, 0, 0])
+
+
 def test_an_agent_with_shared_states_continues_from_its_state():
     environment = chain()
     agent = trained(environment, 9)

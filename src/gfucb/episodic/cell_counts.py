@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gfucb.episodic.distinct_rows import Floats, GrowingColumn, Integers
@@ -38,6 +40,17 @@ class CellCounts:
         self.counts[rows] += np.bincount(inverse, minlength=size)
         self.rewards[rows] += np.bincount(inverse, weights=rewards, minlength=size)
         self.squares[rows] += np.bincount(inverse, weights=rewards**2, minlength=size)
+
+    @classmethod
+    def together(cls, parts: Sequence[CellCounts]) -> CellCounts:
+        """The rows of several counts, to read; what is in several of them has several rows."""
+        found = cls()
+        for part in parts:
+            found._codes.extend(part._codes.values)
+            found._counts.extend(part.counts)
+            found._rewards.extend(part.rewards)
+            found._squares.extend(part.squares)
+        return found
 
     @property
     def tasks(self) -> Integers:

@@ -140,6 +140,7 @@ class CellLearner:
                 values[0],
                 self.ranges.of(stage),
                 are_regions=model.has_regions,
+                are_shared=model.num_shared > 0,
             )
             values.insert(0, stage_values)
         return values[:-1]

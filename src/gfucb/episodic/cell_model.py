@@ -236,12 +236,14 @@ class CellModel:
         """The counts of each stage from the first `ends` [stage] transitions, [stage].
 
         Stages that share their cells also share their counts. The last stage does not tell what
-        follows, so its transitions are not among them.
+        follows, so its transitions are not among them: they only tell its own rewards.
         """
-        stages = range(len(self.stages))
+        *before, last = range(len(self.stages))
+        own = self._counts_of([last], ends)
         if self.num_shared:
-            return [self._counts_of(stages[:-1], ends)] * len(stages)
-        return [self._counts_of([stage], ends) for stage in stages]
+            shared = self._counts_of(before, ends)
+            return [*[shared] * len(before), CellCounts.together([shared, own])]
+        return [*(self._counts_of([stage], ends) for stage in before), own]
 
     def _counts_of(self, stages: Sequence[int], ends: Sequence[int]) -> CellCounts:
         """The counts of stages that count together."""

@@ -41,6 +41,9 @@ EQUAL = 1e-9
 PRIOR_ACTIONS = 10.0
 # The share of this worth that is left when all actions have been tried.
 TRIED_SHARE = 0.1
+# What is unknown one stage later is worth this share, where all stages share their cells: it can be
+# reached in any stage, and an agent that waits until the last one does not learn what follows.
+DELAYED_SHARE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +82,11 @@ class StageValues:
         value_range: tuple[float, float],
         *,
         are_regions: bool = False,
+        are_shared: bool = False,
     ) -> StageValues:
         """The values of a stage with `state_pairs` [state, action], from those of the next one.
 
-        States may be regions of continuous observations.
+        States may be regions of continuous observations, and the same in all stages.
         """
         low, high = value_range
         num_tasks = len(following.upper)
@@ -111,7 +115,8 @@ class StageValues:
         means = np.where(seen, (sums.rewards + sums.next_values(following.state_means)) / m, low)
         state_upper = upper[:, state_pairs].max(axis=2)
         is_tied = upper[:, state_pairs] >= state_upper[:, :, None] - EQUAL
-        leads_to = _novelty_of_pairs(sums, state_pairs, visits, following.novelty)
+        next_novelty = (DELAYED_SHARE if are_shared else 1.0) * following.novelty
+        leads_to = _novelty_of_pairs(sums, state_pairs, visits, next_novelty)
         reachable = np.where(is_tied, leads_to[:, state_pairs], 0.0).max(axis=2)
         # Of actions that may all be the best possible one, an action known to be so comes first,
         # then those that lead to what is least known.
