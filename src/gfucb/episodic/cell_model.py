@@ -205,13 +205,15 @@ class CellModel:
         self.num_fits += 1
         self.fit_sizes = [len(table.keys) for table in self.tables]
         self.fit_is_recurrent, self.fit_shares_stages = is_recurrent(self.tables), False
-        decoder = self.fitted()
+        found = fit_decoder(self.tables, self.fit_sizes, self.fit_is_recurrent, self.seed)
         if self.layout.is_factored and len(self.tables) > 1:
-            if isinstance(decoder, ClusterCells) and decoder.is_continuous:
+            fills_space = isinstance(found, ClusterCells) and found.is_continuous
+            if fills_space:
                 self.fit_shares_stages = stages_are_alike(self.tables, self.num_actions, self.seed)
-            elif isinstance(decoder, DistinctCells) and self.fit_is_recurrent:
-                self.fit_shares_stages = states_are_alike(self.tables, self.num_actions)
-        self.use_decoder(self.fitted() if self.fit_shares_stages else decoder)
+            # The stage may tell where in its region a state is, and not what an action does there.
+            if self.fit_is_recurrent and (fills_space or isinstance(found, DistinctCells)):
+                self.fit_shares_stages |= states_are_alike(self.tables, self.num_actions)
+        self.use_decoder(self.fitted() if self.fit_shares_stages else self._of_stages(found))
 
     def fitted(self) -> CellDecoder:
         """The decoder of the last fit."""
@@ -219,7 +221,14 @@ class CellModel:
             return SharedCells(self.tables, self.fit_sizes)
         if self.fit_shares_stages:
             return fit_regions(self.tables, self.fit_sizes, self.seed)
-        return fit_decoder(self.tables, self.fit_sizes, self.fit_is_recurrent, self.seed)
+        return self._of_stages(
+            fit_decoder(self.tables, self.fit_sizes, self.fit_is_recurrent, self.seed)
+        )
+
+    def _of_stages(self, found: CellDecoder) -> CellDecoder:
+        """The decoder of stages that share nothing; states that recur are cells, not regions."""
+        fills_space = isinstance(found, ClusterCells) and found.is_continuous
+        return DistinctCells(self.tables) if fills_space and self.fit_is_recurrent else found
 
     @property
     def num_shared(self) -> int:
