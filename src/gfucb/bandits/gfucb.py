@@ -201,7 +201,8 @@ class GFUCB(ExplainedAgent):
         """Learn from rewards [row] of a decision: line 5, and the fit of the next round.
 
         Rewards may come late, in any order, and for some rows only: pass `decision[rows]`. They
-        are at most 1e12 in magnitude. If anything is refused, the agent does not change.
+        are at most 1e12 in magnitude. If anything is refused, the agent does not change. Each call
+        counts, also a second one for the same decision; `gfucb.Agent` refuses that one.
         """
         tasks, inputs, values = validate_feedback(decision, rewards, num_tasks=self.num_tasks)
         radius_state, shards = self.radius_state, self.network_learner.shards

@@ -140,7 +140,7 @@ class CellLearner:
                 values[0],
                 self.ranges.of(stage),
                 are_regions=model.has_regions,
-                are_shared=model.num_shared > 0,
+                are_shared=model.shares_states,
             )
             values.insert(0, stage_values)
         return values[:-1]

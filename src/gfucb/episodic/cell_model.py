@@ -237,6 +237,11 @@ class CellModel:
         return self.decoder.num_cells(0) if is_shared else 0
 
     @property
+    def shares_states(self) -> bool:
+        """Whether all stages share the states of a finite environment."""
+        return isinstance(self.decoder, SharedCells)
+
+    @property
     def has_regions(self) -> bool:
         """Whether cells are regions of continuous observations."""
         return isinstance(self.decoder, RegionCells)
@@ -245,14 +250,16 @@ class CellModel:
         """The counts of each stage from the first `ends` [stage] transitions, [stage].
 
         Stages that share their cells also share their counts. The last stage does not tell what
-        follows, so its transitions are not among them: they only tell its own rewards.
+        follows, so its transitions are not among them; of states, they tell its own rewards.
         """
         *before, last = range(len(self.stages))
+        if not self.num_shared:
+            return [self._counts_of([stage], ends) for stage in (*before, last)]
+        shared = self._counts_of(before, ends)
+        if not self.shares_states:
+            return [shared] * len(self.stages)
         own = self._counts_of([last], ends)
-        if self.num_shared:
-            shared = self._counts_of(before, ends)
-            return [*[shared] * len(before), CellCounts.together([shared, own])]
-        return [*(self._counts_of([stage], ends) for stage in before), own]
+        return [*[shared] * len(before), CellCounts.together([shared, own])]
 
     def _counts_of(self, stages: Sequence[int], ends: Sequence[int]) -> CellCounts:
         """The counts of stages that count together."""

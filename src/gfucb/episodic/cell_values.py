@@ -41,8 +41,9 @@ EQUAL = 1e-9
 PRIOR_ACTIONS = 10.0
 # The share of this worth that is left when all actions have been tried.
 TRIED_SHARE = 0.1
-# What is unknown one stage later is worth this share, where all stages share their cells: it can be
-# reached in any stage, and an agent that waits until the last one does not learn what follows.
+# What is unknown one stage later is worth this share, where all stages share their states: it can
+# be reached in any stage, and an agent that waits until the last one does not learn what follows.
+# With regions of continuous observations nothing was gained (mountain cars).
 DELAYED_SHARE = 0.95
 
 
@@ -86,7 +87,7 @@ class StageValues:
     ) -> StageValues:
         """The values of a stage with `state_pairs` [state, action], from those of the next one.
 
-        States may be regions of continuous observations, and the same in all stages.
+        States may be regions of continuous observations, or the same states in all stages.
         """
         low, high = value_range
         num_tasks = len(following.upper)

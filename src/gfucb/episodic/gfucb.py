@@ -198,6 +198,8 @@ class EpisodicGFUCB:
     ) -> None:
         """Learn from the result of a decision: line 10, and the data of the next plan.
 
+        Each call counts, also a second one for the same decision.
+
         Args:
             stage: the stage of the decision.
             decision: what `decide` returned, or some of its rows.
