@@ -11,6 +11,8 @@ from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
 from gfucb.environments import combination_lock, tabular_mdps
 from gfucb.episodic import evaluate_greedy
 from gfucb.episodic.cell_clusters import fit_clusters
+from gfucb.episodic.cell_counts import CellCounts
+from gfucb.episodic.cell_values import StageValues
 from gfucb.episodic.input_layout import InputLayout
 from gfucb.episodic.observation_table import DistinctVectors
 from gfucb.runs.episode_loop import play_episode
@@ -178,3 +180,22 @@ def test_states_that_recur_are_not_merged_into_regions():
         play_episode(agent, environment.episode(index), 9, 3)
     assert agent.learner.cells.model.num_shared == 26
     assert exact_evaluation(agent, environment).successes.all()
+
+
+def test_of_equal_means_the_one_whose_rewards_come_first_is_best():
+    counts = (
+        CellCounts()
+    )  # state 0: action 0 stays, action 1 goes to state 1, which pays 1 and ends
+    zeros, pairs, next_states = np.zeros(4, dtype=np.int64), np.arange(4), np.array([0, 1, -1, -1])
+    counts.add(zeros, pairs, next_states, np.array([0.0, 0.0, 1.0, 1.0]))
+    means = {}
+    for are_shared in (False, True):
+        values = StageValues.after_the_last(1, 2)
+        for _ in range(4):
+            state_pairs = np.arange(4).reshape(2, 2)
+            values = StageValues.of(
+                counts, state_pairs, 4, values, (0.0, 1.0), are_shared=are_shared
+            )
+        means[are_shared] = values.means[0]
+    np.testing.assert_array_equal(means[False], 1.0)
+    assert means[True].argmax() >= 2 and means[True][1] > means[True][0] > 1 - 1e-5
