@@ -31,6 +31,25 @@ def test_numpy_counts_views_and_scalars_are_accepted():
     assert agent.state()["data.targets"].tolist() == [0.5, 0.25]
 
 
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">f4", "longdouble"])
+def test_floats_of_other_machines_are_accepted(dtype):
+    given = candidates(0).numpy()
+    found, plain = (GFUCB(3).decide(array) for array in (given.astype(dtype), given))
+    assert torch.equal(found.inputs, plain.inputs.to(found.inputs.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", ">i4"])
+def test_unsigned_integers_number_items_and_tasks(dtype):
+    items = np.arange(6).reshape(2, 3).astype(dtype)
+    agent = gfucb.GFUCB(2)
+    decision = agent.decide(items, np.array([1, 0], dtype))
+    agent.observe(decision, np.array([3, 4], dtype))
+    assert decision.tasks.tolist() == [1, 0]
+    assert agent.state()["data.targets"].tolist() == [3.0, 4.0]
+    with pytest.raises(gfucb.InvalidInputError, match="candidates must be real numbers"):
+        agent.decide(np.full((2, 3), 2**63, dtype=np.uint64))
+
+
 def test_booleans_are_inputs_of_zeros_and_ones():
     given = candidates(0) > 0.5
     agent, plain = GFUCB(3), GFUCB(3)
