@@ -93,6 +93,8 @@ def test_probabilities_of_all_actions_and_available_actions():
     ("changes", "columns", "message"),
     [
         ({}, LogColumns(action="choice"), "no column 'choice'; it has 'action'"),
+        ({}, LogColumns(reward="sold"), r"LogColumns\(reward=...\), on .* --columns.reward NAME"),
+        ({"reward": ["$3", "$4"]}, None, r"the column 'reward' is a reward .* table\['reward'\]"),
         ({}, LogColumns(task="store"), "no column 'store'"),
         ({}, LogColumns(prefix="p:"), "starts with 'p:'"),
         ({"probability": [0.5, None]}, None, "in row 1: it is missing"),

@@ -13,7 +13,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.arrays import to_tensor
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.tables import Schema
-from gfucb.tables.column_values import numbers_of
+from gfucb.tables.column_values import numbers_of, rewards_of
 from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.labels import Labels, shown_names
 from gfucb.tables.raw_columns import Label
@@ -109,8 +109,7 @@ def log_of_table(
     raw = read_table(table)
     if raw.num_rows == 0:
         raise InvalidInputError("the log has no rows; an estimate needs at least one")
-    for name in (columns.action, columns.probability, columns.reward):
-        raw.column(name)  # says which columns there are
+    _require_columns(raw, columns)
     labels = _action_labels(raw, columns, actions)
     roles = columns.roles(raw)
     schema = Schema.of(
@@ -124,7 +123,7 @@ def log_of_table(
     log = LoggedDecisions(
         labels.numbers_in(raw, "pass the names of all actions"),
         numbers_of(raw.column(columns.probability), "probability"),
-        numbers_of(raw.column(columns.reward), "reward"),
+        rewards_of(raw.column(columns.reward)),
         offers.candidates,
         offers.tasks,
         offers.available,
@@ -133,6 +132,17 @@ def log_of_table(
     )
     task_names = () if schema.task is None else schema.task.names
     return NamedLog(log, labels.names, task_names, raw)
+
+
+def _require_columns(raw: RawTable, columns: LogColumns) -> None:
+    for role in ("action", "probability", "reward"):
+        name = getattr(columns, role)
+        if name not in raw.names:
+            raise InvalidInputError(
+                f"{raw.without(name)}; name the column by LogColumns({role}=...), on the command "
+                f"line --columns.{role} NAME"
+            )
+        raw.column(name)  # may refuse its values
 
 
 def _action_labels(raw: RawTable, columns: LogColumns, actions: Collection[Any] | None) -> Labels:
