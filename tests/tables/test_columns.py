@@ -75,6 +75,8 @@ def test_values_are_read_without_the_spaces_around_them():
     assert encoded(["rain"], Category([" rain", "sun"]))["x= rain"] == [1.0]
     assert encoded(["rain", "sun"], Category([" rain", "rain", "sun"]))["x=rain"] == [1.0, 0.0]
     assert encoded(["u"], Embedding({"u ": [1]}))["x 0"] == [1.0]
+    with pytest.raises(InvalidInputError, match="one vector for 'u', got two"):
+        Embedding({"u ": [1], "u": [2]})
 
 
 def test_of_many_categories_the_frequent_ones_are_known():
