@@ -50,6 +50,17 @@ def test_unsigned_integers_number_items_and_tasks(dtype):
         agent.decide(np.full((2, 3), 2**63, dtype=np.uint64))
 
 
+def test_lists_of_different_lengths_are_refused_with_their_cure():
+    agent = gfucb.GFUCB(2)
+    ragged = [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]
+    with pytest.raises(gfucb.InvalidInputError, match=r"different lengths; .* pass `available`"):
+        agent.decide(ragged)
+    with pytest.raises(gfucb.InvalidInputError, match="lengths; pass True or False for every act"):
+        agent.decide(candidates(0)[:2], available=[[True], [True, False]])
+    with pytest.raises(gfucb.InvalidInputError, match="every action needs as many numbers"):
+        gfucb.Agent().decide_from({"tea": [1.0, 2.0], "juice": [1.0]}, tasks=["Oslo"])
+
+
 def test_booleans_are_inputs_of_zeros_and_ones():
     given = candidates(0) > 0.5
     agent, plain = GFUCB(3), GFUCB(3)

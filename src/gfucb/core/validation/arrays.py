@@ -25,6 +25,7 @@ LARGEST_INPUT = 1e15
 OF_DECISION = "the decision has"
 # What to do about arguments that are no numbers.
 ENCODE = "encode such columns as numbers with gfucb.tables, and pass what it returns as *offers"
+PAD = "every action needs as many numbers; pad action sets of different sizes, and pass `available`"
 CURES = {
     "rewards": "convert them to numbers, and leave out rows without a reward",
     "tasks": "number tasks from 0, or use gfucb.Agent, whose tasks have names",
@@ -48,6 +49,11 @@ def to_tensor(value: Any, name: str) -> Tensor:
         if array.dtype.kind == "O":  # such as a data frame of floats and booleans
             array = _plain_numbers(array)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        if "inhomogeneous" in str(error):
+            raise InvalidInputError(
+                f"{name} must be a tensor or array of numbers, got lists of different lengths; "
+                f"{CURES.get(name, PAD)}"
+            ) from None
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if array.dtype.kind in "USOMmV":
         raise InvalidInputError(
