@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ import gfucb
 from gfucb.core.errors import InvalidInputError, SavedStateError
 from gfucb.models.table_layout import TableLayout
 from gfucb.tables import Category, Columns, Hashed, Number, Schema
-from gfucb.tables.labels import Labels
 
 ROLES = {"task": "store", "action": "promotion", "reward": "revenue"}
 OFFERED = [
@@ -95,18 +93,6 @@ def test_names_of_tasks_and_actions_keep_their_type():
     assert offers.chosen(gfucb.GFUCB(2).decide(*offers)) == [3]
     assert offers.tasks.tolist() == [1]
     assert schema.tasks({"user": ["false", "TRUE"]}).tolist() == [0, 1]
-
-
-def test_available_actions_are_read_without_the_spaces_around_them():
-    schema = Schema.of({"city": ["a", "b"], "drink": ["tea", " juice"]}, action="drink")
-    offers = schema.offers({"city": ["a", "b"]}, available=["tea, juice".split(","), [" tea"]])
-    assert offers.available.tolist() == [[True, True], [False, True]]
-
-
-def test_names_of_an_earlier_version_keep_their_spaces_when_others_are_added():
-    earlier = replace(stores(), task=Labels("store", (" Oslo", "Bergen")))
-    more = earlier.with_tasks_of({"store": ["Oslo", "Lima "]})
-    assert more.task.names == (" Oslo", "Bergen", "Lima")
 
 
 def test_available_actions_are_masks_or_names():
