@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from torch import Tensor, nn
@@ -28,25 +29,6 @@ from gfucb.episodic.replanning import ReplanKind
 from gfucb.episodic.stage_fit import StageFit
 from gfucb.episodic.stage_plan import StagePlan
 from gfucb.models import ConfidenceSet
-
-# Settings of agents with a representation class. A call that gives any of them, or a class, builds
-# such an agent.
-FUNCTION_SETTINGS: dict[str, Any] = {
-    "backup": "pointwise",
-    "fit": None,
-    "squared_radius": None,
-    "action_selector": None,
-    "ridge": 0.1,
-    "head_norm_bound": None,
-    "offset": None,
-    "replan": "determinant",
-    "replan_growth": 2.0,
-    "refit_growth": None,
-    "share_stages": False,
-    "next_targets": 0,
-    "reward_weight": 0.0,
-    "warm_start": True,
-}
 
 
 class EpisodicGFUCB:
@@ -280,7 +262,8 @@ class EpisodicGFUCB:
 
 def _are_defaults(settings: dict[str, Any]) -> bool:
     """Whether no setting of agents with a representation class was given."""
+    known = inspect.signature(EpisodicGFUCB).parameters
     return all(
-        type(value) is type(FUNCTION_SETTINGS[name]) and value == FUNCTION_SETTINGS[name]
+        type(value) is type(known[name].default) and value == known[name].default
         for name, value in settings.items()
     )
