@@ -99,6 +99,7 @@ def test_probabilities_of_all_actions_and_available_actions():
         ({}, LogColumns(prefix="p:"), "starts with 'p:'"),
         ({"probability": [0.5, None]}, None, "in row 1: it is missing"),
         ({"probability": [0.5, "x"]}, None, "probability"),
+        ({"probability": ["50%", "20%"]}, None, r"got text \(50%\) .* numbers from 0 to 1 before"),
         ({"probability": [50, 20]}, None, "got 50 in row 0"),
         ({"reward": [1.0, None]}, None, "got nan in row 1"),
         ({"action": ["a", None]}, None, "row 1 is missing"),

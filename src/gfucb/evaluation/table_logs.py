@@ -23,6 +23,7 @@ NAMELESS = (
     ", which are numbers because its decisions were made without names; pass one of them, or the "
     "schema of the candidates (--schema FILE, or log_of_decisions(log, schema=schema))"
 )
+TO_NUMBERS = "convert the column to numbers from 0 to 1 before"
 # Between the names of available actions in a cell.
 SEPARATOR = "|"
 
@@ -122,7 +123,7 @@ def log_of_table(
     offers = schema.offers(raw, _available_names(raw, columns.available))
     log = LoggedDecisions(
         labels.numbers_in(raw, "pass the names of all actions"),
-        numbers_of(raw.column(columns.probability), "probability"),
+        numbers_of(raw.column(columns.probability), "probability", cure=TO_NUMBERS),
         rewards_of(raw.column(columns.reward)),
         offers.candidates,
         offers.tasks,
@@ -181,7 +182,7 @@ def _action_probabilities(
     if prefix is None:
         return None
     columns = [
-        to_tensor(numbers_of(raw.column(f"{prefix}{name}"), "probability"), prefix)
+        to_tensor(numbers_of(raw.column(f"{prefix}{name}"), "probability", cure=TO_NUMBERS), prefix)
         for name in names
     ]
     return torch.stack(columns, 1).nan_to_num(0.0)
