@@ -149,3 +149,16 @@ def test_half_precision_inputs_do_not_round_later_inputs():
     agent.observe(agent.decide(torch.ones(1, 1, 1, dtype=torch.float16)), [0.5])
     agent.observe(agent.decide(torch.full((1, 1, 1), 1e5)), [0.5])
     assert float(agent.state()["data.inputs"].max()) == 1e5
+
+
+@pytest.mark.parametrize("item", [3, -1])
+def test_items_that_an_embedding_does_not_have_are_refused(item):
+    agent = GFUCB(2, nn.Embedding(3, 2))
+    agent.learn([0, 1], [0, 1], [0.1, 0.2])
+    message = f"numbers {min(item, 0)} to {max(item, 2)} .* from 0 to num_embeddings - 1"
+    with pytest.raises(gfucb.InvalidInputError, match=message):
+        agent.decide([[0, 1, item], [2, 1, 0]])
+    with pytest.raises(gfucb.InvalidInputError, match="num_embeddings - 1"):
+        agent.learn([0], [item], [0.3])
+    agent.learn([0], [2], [0.3])  # unchanged
+    assert agent.state()["data.targets"].tolist() == [0.1, 0.2, 0.3]
