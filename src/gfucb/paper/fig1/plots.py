@@ -168,6 +168,6 @@ def _draw_regret_by_time(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _seconds(rows: pd.DataFrame, curve: Curve) -> float:
-    """Mean seconds of a run, rounded to hundredths in the rows: zero has no place on a log axis."""
+    """Mean seconds of a run; rows have hundredths, and a logarithmic axis has no zero."""
     own = rows_of(rows, curve)
     return max(float(own[own["round"] == own["round"].max()]["seconds"].mean()), 0.01)
