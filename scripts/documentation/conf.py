@@ -27,6 +27,8 @@ source_suffix = {".md": "markdown"}
 default_role = "py:obj"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
+# Aliases of long unions are shown by their names.
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "Forgetting", "ValueRange")}
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 napoleon_use_rtype = False

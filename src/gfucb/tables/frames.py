@@ -98,7 +98,7 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         opened = gzip.open if os.fspath(path).endswith(".gz") else open
         with opened(path, "rt", newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            _text_names(reader.fieldnames or (), f"the file {path}")
+            names = _text_names(reader.fieldnames or (), f"the file {path}")
             rows: list[dict[str, Any]] = list(reader)
     except UnicodeDecodeError as error:
         raise DataFileError(
@@ -109,8 +109,7 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         raise DataFileError(f"{path} cannot be read as CSV: {error}") from error
     if not rows:
         raise DataFileError(f"{path} has no rows")
-    names = list(rows[0])
-    if len(names) == 1 and (found := [mark for mark in OTHER_SEPARATORS if mark in str(names[0])]):
+    if len(names) == 1 and (found := [mark for mark in OTHER_SEPARATORS if mark in names[0]]):
         raise DataFileError(
             f"{path} has one column, {names[0]!r:.60}: it seems to be separated by {found[0]!r}; "
             f"pass pandas.read_csv({os.fspath(path)!r}, sep={found[0]!r})"
