@@ -69,6 +69,16 @@ def escape_formulas(
     ]
 
 
+def name_aliases(
+    app: Any, what: str, name: str, value: Any, options: Any, signature: Any, returned: Any
+) -> None:
+    """Show an alias by its name also in unions, where Sphinx shows how it stores the alias."""
+    annotations = app.env.current_document.autodoc_annotations.get(name, {})
+    for argument, text in annotations.items():
+        annotations[argument] = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
+
+
 def setup(app: Any) -> None:
     """Connect the hooks."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)
+    app.connect("autodoc-process-signature", name_aliases, priority=900)  # after the types are read

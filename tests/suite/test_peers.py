@@ -122,6 +122,8 @@ def test_settings_are_chosen_on_the_tuning_seed(tmp_path):
     assert "| gfucb (default agent) | **4.00** |" in compact(summary.reset_index())
     assert speeds(summary.reset_index()).startswith("| decisions / CPU-s | stores, 50 tasks |")
     assert "| coba | 25 |" in speeds(summary.reset_index())
+    uniform = summary.reset_index().tail(1).assign(peer="uniform")
+    assert "random" in memories(uniform) and "random" not in speeds(uniform)
     assert "| coba | 9 |" in memories(summary.reset_index())
     assert "| stores, 50 tasks | coba | 0.42 | nan | 2 |" in verdicts(summary.reset_index())
 

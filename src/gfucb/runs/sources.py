@@ -77,7 +77,8 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
         return Source(given, _own_settings(str(name), given))
     raise InvalidInputError(
         "environment must be a name, settings, an environment or a function from the seed to "
-        f"one, got {type(given).__name__}{gymnasium_cure(given)}"
+        f"one, got {type(given).__name__}, which has no method round or episode, see "
+        f"gfucb.core.protocols{gymnasium_cure(given)}"
     )
 
 
