@@ -24,8 +24,8 @@ ROWS_IN_CALL, METRICS_IN_CALL, SETTINGS_IN_CALL = 50, 1000, 100
 LONGEST_SETTING = 500
 RUN_TAG = "gfucb.run"
 CURE = """\
-the environment variable MLFLOW_TRACKING_URI must name a server, such as http://localhost:5000; for a \
-database, such as sqlite:///mlflow.db, install mlflow: mlflow-skinny has none"""
+the environment variable MLFLOW_TRACKING_URI must name a server, such as http://localhost:5000; \
+for a database, such as sqlite:///mlflow.db, install mlflow: mlflow-skinny has none"""
 
 
 @dataclass(frozen=True)
