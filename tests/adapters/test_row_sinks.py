@@ -85,7 +85,7 @@ def test_a_run_that_continues_replaces_the_rows_after_its_checkpoint(tmp_path, c
 
 
 def test_a_store_that_mlflow_cannot_use_is_refused_with_the_cure(tmp_path, monkeypatch, capsys):
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"  # what MLflow uses if it is told nothing
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"  # the default of MLflow
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     sinks = ["--processes", "2", "--sinks", "mlflow=digits"]
     with pytest.raises(SystemExit):

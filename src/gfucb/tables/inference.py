@@ -24,7 +24,7 @@ NUMBER_TEXT = re.compile(
     r"\(?[-+\u2212]?[€$£]?\s?\d{1,3}([,.' \u00a0\u2009\u202f]?\d{3})*([.,]\d+)?\s?[€$£%]?\)?"
 )
 NO_PLAIN_NUMBER = re.compile(r"[^\d.+-]")
-# Numbers that `pandas.read_csv` reads if it is told which marks they have.
+# Numbers that `pandas.read_csv` reads with arguments for their marks.
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})*(\.\d+)?")
 DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.?\d{3})*(,\d+)?")
 # Days as numbers, from 1900 to 2099.
