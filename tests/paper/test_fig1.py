@@ -146,4 +146,4 @@ def test_runs_of_no_measurable_time_are_drawn():
     drawn = FIG1.figure(rows)
     drawn.draw_without_rendering()  # matplotlib warns if it cannot lay out the figure
     positions = [line.get_xdata() for line in drawn.axes[2].get_lines()]
-    assert len(positions) == 6 and all((np.asarray(x) > 0).all() for x in positions)
+    assert len(positions) == 7 and all((np.asarray(x) > 0).all() for x in positions)
