@@ -257,7 +257,7 @@ def test_an_environment_object_is_the_same_for_all_seeds(tmp_path):
         ({"agents": {"a": lambda environment, seed: object()}}, "agent 'a' has no method decide"),
         ({"agents": ["ucb1"]}, "unknown agent 'ucb1'"),
         ({"agents": ["gfucb-mdp"]}, "episodic"),
-        ({"environment": 3}, "environment must be a name"),
+        ({"environment": 3}, "environment must be a name.* got int, which has no method round"),
         ({"environment": "casino"}, "unknown environment 'casino'"),
         ({"seeds": [1, 1]}, "each once"),
         ({"num_rounds": 0}, "at least 1"),

@@ -45,7 +45,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
 def _not_committed(directory: str, names: list[str]) -> set[str]:
     generated = shutil.ignore_patterns("__pycache__", "*.egg-info", "jobs")(directory, names)
     if Path(directory) == ROOT:  # deeper directories of such names are sources
-        in_root = (".git", ".venv", ".*_cache", ".hypothesis", "runs", "data", "build", "dist")
+        in_root = (".git", ".venv*", ".*_cache", ".hypothesis", "runs", "data", "build", "dist")
         generated |= shutil.ignore_patterns(*in_root)(directory, names)
     return generated
 

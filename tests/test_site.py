@@ -53,7 +53,13 @@ def test_public_names_and_commands_have_pages_that_the_reference_links_to(staged
     linked = set(links_of(reference / "api.md")) | set(links_of(reference / "command_line.md"))
     assert {f"api/gfucb.{name}.md" for name in gfucb.__all__} <= linked
     assert {f"commands/{name}.md" for name in DEFAULTS} <= linked
-    assert "`--num-rounds INT` | `400`" in (reference / "commands" / "compare.md").read_text()
+    compare = (reference / "commands" / "compare.md").read_text()
+    assert "`--num-rounds INT` | `400`" in compare and "{default, constant, printed-log," in compare
+
+
+def test_intervals_stay_in_one_line_and_lists_stay_lists(staged):
+    text = "\n".join(page.read_text() for page in (staged / "notebook").glob("*.md"))
+    assert not re.search(r"\d ± \d", text) and "\n* ± is" in text
 
 
 def test_what_a_reader_looks_for_first_is_on_the_first_page(staged):
@@ -86,6 +92,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.anchors: set[str] = set()
         self.without_alt: list[str] = []
+        self.text = text
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
@@ -108,6 +115,7 @@ def test_the_site_builds_without_warnings_and_its_links_hold(staged, capsys):
     pages = {path: Page(path.read_text()) for path in html.rglob("*.html")}
     assert len(pages) > 100 and "gfucb" in (html / "searchindex.js").read_text()
     for path, page in pages.items():
+        assert "_SupportsArray" not in page.text and "ForwardRef" not in page.text, path.name
         assert not page.without_alt, f"{path.name}: images without a description"
         for link in page.links:
             url = urlsplit(link)

@@ -24,7 +24,17 @@ from .environments import make_environment
 from .plan import PEERS
 from .problem_files import PROBLEMS
 from .running import Comparison, run
-from .table import compact, costs, markdown, quoted, run_table, summary_table, verdicts, with_kept
+from .table import (
+    compact,
+    markdown,
+    memories,
+    quoted,
+    run_table,
+    speeds,
+    summary_table,
+    verdicts,
+    with_kept,
+)
 
 OUT = Path("runs") / "peers"
 CACHE = Path.home() / ".cache" / "gfucb-peers"
@@ -69,7 +79,7 @@ def write_documents(directory: Path, documents: Sequence[Path]) -> None:
     summary = pd.read_csv(directory / "summary.csv")
     for path in documents:
         text = path.read_text()
-        for table in (compact(summary), costs(summary), verdicts(summary)):
+        for table in (compact(summary), speeds(summary), memories(summary), verdicts(summary)):
             text = quoted(text, table)
         write_text(path, text)
 

@@ -15,6 +15,7 @@ from .problem_files import PROBLEMS
 from .running import Comparison, read
 
 OWN = "gfucb"
+RANDOM = f"| {PEERS['uniform'].title} |"
 COLUMNS = [
     "problem",
     "num_rounds",
@@ -110,7 +111,7 @@ def half_width(values: pd.Series[float]) -> float:
 def markdown(summary: pd.DataFrame, runs: pd.DataFrame) -> str:
     """The compact table, one table for each problem, and the versions."""
     parts = ["# Side by side with other packages", compact(summary)]
-    parts += ["## Decisions per CPU-second, and peak memory", costs(summary)]
+    parts += ["## Decisions per CPU-second, and peak memory", speeds(summary), memories(summary)]
     parts += ["## Against the best and the fastest", verdicts(summary)]
     for problem in summary["problem"].unique():
         own = summary[summary["problem"] == problem]
@@ -136,18 +137,24 @@ def compact(summary: pd.DataFrame) -> str:
     return _table(["regret", *titles], lines)
 
 
-def costs(summary: pd.DataFrame) -> str:
-    """Speed and memory of each package on each problem."""
+def speeds(summary: pd.DataFrame) -> str:
+    """Decisions per CPU-second of each package on each problem; random actions cost nothing."""
+    return _by_problem(summary[summary["peer"] != "uniform"], "speed", "decisions / CPU-s")
+
+
+def memories(summary: pd.DataFrame) -> str:
+    """Peak memory of each package on each problem."""
+    return _by_problem(summary, "memory", "peak memory, MB")
+
+
+def _by_problem(summary: pd.DataFrame, column: str, name: str) -> str:
     problems = list(dict.fromkeys(summary["problem"]))
     lines = []
     for peer in dict.fromkeys(summary["peer"]):
-        own = summary[summary["peer"] == peer].set_index("problem")
-        cells = [
-            f"{own.loc[p, 'speed']:,.0f} ({own.loc[p, 'memory']:.0f} MB)" if p in own.index else ""
-            for p in problems
-        ]
+        own = summary[summary["peer"] == peer].set_index("problem")[column]
+        cells = [f"{own[problem]:,.0f}" if problem in own else "" for problem in problems]
         lines.append([PEERS[peer].title, *cells])
-    return _table(["package", *(PROBLEMS[p].title for p in problems)], lines)
+    return _table([name, *(PROBLEMS[p].title for p in problems)], lines)
 
 
 def verdicts(summary: pd.DataFrame) -> str:
@@ -172,10 +179,20 @@ def verdicts(summary: pd.DataFrame) -> str:
 
 
 def quoted(document: str, table: str) -> str:
-    """The document, with its table of the same first column name replaced by this one."""
+    """The document, with its table of the same first column name replaced by this one.
+
+    Documents with little room, such as the README, leave random actions out of a table that has
+    other lines; the new table then has none either.
+    """
     name = table.split("|")[1].strip()
     pattern = rf"^\| {re.escape(name)} \|.*?\n(?!\|)"
-    return re.sub(pattern, lambda found: table + "\n", document, count=1, flags=re.S | re.M)
+
+    def replacement(found: re.Match[str]) -> str:
+        is_short = found[0].count("\n|") > 1 and RANDOM not in found[0]
+        lines = [line for line in table.splitlines() if not (is_short and line.startswith(RANDOM))]
+        return "\n".join(lines) + "\n"
+
+    return re.sub(pattern, replacement, document, count=1, flags=re.S | re.M)
 
 
 def _regret_cell(regrets: pd.Series[float], peer: str) -> str:

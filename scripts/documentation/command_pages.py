@@ -109,7 +109,8 @@ def _plain(argument: str) -> str:
     """The values as a word: `INT ...` instead of `[INT [INT ...]]`."""
     plain = re.sub(r"\[([^\[\]]+?) \[.*\]\]", r"\1 ...", argument)
     plain = re.sub(r"\{([^{},|]+ \.\.\.)\}", r"\1", plain)
-    return plain.replace("{None}|", "").replace(", -", "`, `-")
+    plain = plain.replace("{None}|", "").replace(", -", "`, `-")
+    return re.sub(r",(?=\S)", ", ", plain)  # long choices are broken into lines
 
 
 def _code(value: str) -> str:

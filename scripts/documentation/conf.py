@@ -27,6 +27,8 @@ source_suffix = {".md": "markdown"}
 default_role = "py:obj"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
+# Aliases of long unions are shown by their names.
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "Forgetting", "ValueRange")}
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 napoleon_use_rtype = False
@@ -67,6 +69,16 @@ def escape_formulas(
     ]
 
 
+def name_aliases(
+    app: Any, what: str, name: str, value: Any, options: Any, signature: Any, returned: Any
+) -> None:
+    """Show an alias by its name also in unions, where Sphinx shows how it stores the alias."""
+    annotations = app.env.current_document.autodoc_annotations.get(name, {})
+    for argument, text in annotations.items():
+        annotations[argument] = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
+
+
 def setup(app: Any) -> None:
     """Connect the hooks."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)
+    app.connect("autodoc-process-signature", name_aliases, priority=900)  # after the types are read

@@ -69,7 +69,7 @@ class Stage:
             place, anchor = self._place(target, anchor)
             return os.path.relpath(place, PurePosixPath(page).parent) + anchor
 
-        text = text.replace(" ± ", "\u00a0±\u00a0")  # an interval is not broken into lines
+        text = re.sub(r"(?<=\d) ± ", "\u00a0±\u00a0", text)  # an interval is not broken into lines
         parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
         return "".join(p if p.startswith("```") else LINK.sub(rewrite, p) for p in parts)
 

@@ -158,6 +158,18 @@ def test_later_interactions_may_have_other_names(make_agent):
         assert found == rewards(promotions(), CobaLearner(linucb, actions=["a", "b", "c", "d"]))
 
 
+def test_an_agent_that_is_made_again_does_not_repeat_its_draws():
+    def uniform(num_tasks, seed):
+        return gfucb.Randomised(gfucb.linucb(num_tasks), epsilon=1.0, seed=seed)
+
+    learner, drawn = CobaLearner(uniform, seed=2), []
+    for names in 20 * [["a", "b"]] + 20 * [["c", "d"]]:
+        action, probability, arguments = learner.predict([1.0], names)
+        learner.learn([1.0], action, 0.0, probability, **arguments)
+        drawn.append(names.index(action))
+    assert drawn[:20] != drawn[20:] and set(drawn[20:]) == {0, 1}
+
+
 def test_an_agent_without_learn_needs_all_names_first():
     learner = CobaLearner(lambda num_tasks, seed: gfucb.Uniform(num_tasks))
     action, probability, kwargs = learner.predict([1.0], ["none", "coupon"])

@@ -84,6 +84,16 @@ def test_a_run_that_continues_replaces_the_rows_after_its_checkpoint(tmp_path, c
     assert {metric.step: metric.value for metric in history} == expected  # the later one counts
 
 
+def test_a_store_that_mlflow_cannot_use_is_refused_with_the_cure(tmp_path, monkeypatch, capsys):
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"  # the default of MLflow
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    sinks = ["--processes", "2", "--sinks", "mlflow=digits"]
+    with pytest.raises(SystemExit):
+        main(["compare", "--out", str(tmp_path / "runs"), *SMALL, *sinks])
+    found = " ".join(capsys.readouterr().err.split())
+    assert "MLFLOW_TRACKING_URI must name a server" in found and "BrokenProcessPool" not in found
+
+
 def test_one_run_writes_rows_too(tmp_path, capsys):
     words = ["--preset", "finite", "--agent.name", "uniform", "--num-rounds", "3"]
     sinks = ["--sinks", f"tensorboard={tmp_path / 'board'}"]

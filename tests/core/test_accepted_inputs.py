@@ -31,6 +31,36 @@ def test_numpy_counts_views_and_scalars_are_accepted():
     assert agent.state()["data.targets"].tolist() == [0.5, 0.25]
 
 
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">f4", "longdouble"])
+def test_floats_of_other_machines_are_accepted(dtype):
+    given = candidates(0).numpy()
+    found, plain = (GFUCB(3).decide(array) for array in (given.astype(dtype), given))
+    assert torch.equal(found.inputs, plain.inputs.to(found.inputs.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", ">i4"])
+def test_unsigned_integers_number_items_and_tasks(dtype):
+    items = np.arange(6).reshape(2, 3).astype(dtype)
+    agent = gfucb.GFUCB(2)
+    decision = agent.decide(items, np.array([1, 0], dtype))
+    agent.observe(decision, np.array([3, 4], dtype))
+    assert decision.tasks.tolist() == [1, 0]
+    assert agent.state()["data.targets"].tolist() == [3.0, 4.0]
+    with pytest.raises(gfucb.InvalidInputError, match="candidates must be real numbers"):
+        agent.decide(np.full((2, 3), 2**63, dtype=np.uint64))
+
+
+def test_lists_of_different_lengths_are_refused_with_their_cure():
+    agent = gfucb.GFUCB(2)
+    ragged = [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]
+    with pytest.raises(gfucb.InvalidInputError, match=r"different lengths; .* pass `available`"):
+        agent.decide(ragged)
+    with pytest.raises(gfucb.InvalidInputError, match="lengths; pass True or False for every act"):
+        agent.decide(candidates(0)[:2], available=[[True], [True, False]])
+    with pytest.raises(gfucb.InvalidInputError, match="every action needs as many numbers"):
+        gfucb.Agent().decide_from({"tea": [1.0, 2.0], "juice": [1.0]}, tasks=["Oslo"])
+
+
 def test_booleans_are_inputs_of_zeros_and_ones():
     given = candidates(0) > 0.5
     agent, plain = GFUCB(3), GFUCB(3)
@@ -119,3 +149,16 @@ def test_half_precision_inputs_do_not_round_later_inputs():
     agent.observe(agent.decide(torch.ones(1, 1, 1, dtype=torch.float16)), [0.5])
     agent.observe(agent.decide(torch.full((1, 1, 1), 1e5)), [0.5])
     assert float(agent.state()["data.inputs"].max()) == 1e5
+
+
+@pytest.mark.parametrize("item", [3, -1])
+def test_items_that_an_embedding_does_not_have_are_refused(item):
+    agent = GFUCB(2, nn.Embedding(3, 2))
+    agent.learn([0, 1], [0, 1], [0.1, 0.2])
+    message = f"numbers {min(item, 0)} to {max(item, 2)} .* from 0 to num_embeddings - 1"
+    with pytest.raises(gfucb.InvalidInputError, match=message):
+        agent.decide([[0, 1, item], [2, 1, 0]])
+    with pytest.raises(gfucb.InvalidInputError, match="num_embeddings - 1"):
+        agent.learn([0], [item], [0.3])
+    agent.learn([0], [2], [0.3])  # unchanged
+    assert agent.state()["data.targets"].tolist() == [0.1, 0.2, 0.3]

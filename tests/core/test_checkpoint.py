@@ -158,8 +158,15 @@ def test_saving_replaces_a_file_and_leaves_nothing_beside_it(tmp_path):
 
 
 def test_saving_into_a_directory_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(SavedStateError, match="cannot write"):
+    with pytest.raises(SavedStateError, match=r"there is no directory .*nowhere$"):
         gfucb.save(small_agent(), tmp_path / "nowhere" / "agent")
+
+
+@pytest.mark.parametrize("notes", ["schema", ["schema"], {"schema": 1}, 3])
+def test_notes_that_are_no_texts_by_name_are_refused(notes, tmp_path):
+    with pytest.raises(gfucb.InvalidInputError, match="notes must be texts by name"):
+        gfucb.save(small_agent(), tmp_path / "agent", notes)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):

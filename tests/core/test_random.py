@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from gfucb.core.random import (
+    exclusive_randomness_from,
     global_randomness_from,
-    initial_weights_from,
     random_actions,
     random_stream,
 )
@@ -74,7 +74,7 @@ def test_threads_leave_the_global_generator_as_it_was_after_short_blocks():
     before = torch.get_rng_state()
 
     def draw(index: int) -> torch.Tensor:
-        with initial_weights_from(random_stream(index, "weights")):
+        with exclusive_randomness_from(random_stream(index, "weights")):
             return torch.rand(100)
 
     with ThreadPoolExecutor(4) as threads:

@@ -7,7 +7,7 @@ from benchmarks.episodic.finite_problems import gridworld
 from benchmarks.episodic.solving import exact_evaluation
 from episodic_cases import states_equal
 
-from gfucb import EpisodicGFUCB, InvalidInputError, with_actions
+from gfucb import EpisodicGFUCB, InvalidInputError, LinearClass, with_actions
 from gfucb.environments import combination_lock, tabular_mdps
 from gfucb.episodic import evaluate_greedy
 from gfucb.episodic.cell_clusters import fit_clusters
@@ -145,14 +145,21 @@ def test_observations_without_any_noise_have_no_clusters_to_fit():
     assert episode.reached_goal.all()
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float16, torch.int64])
-def test_observations_of_any_real_type_are_learned_from(dtype):
-    agent = EpisodicGFUCB(2, 2)
+@pytest.mark.parametrize("representation", [None, LinearClass(4, 2)])
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.uint8, torch.float16, torch.bfloat16, torch.int64]
+)
+def test_observations_of_any_real_type_are_learned_from(dtype, representation):
+    agent = EpisodicGFUCB(2, 2, representation)
     candidates = with_actions(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), 2).to(dtype)
     agent.plan(candidates)
     agent.observe(0, agent.decide(0, candidates), [0.0, 0.0], candidates)
     agent.observe(1, agent.decide(1, candidates), [0.0, 1.0])
     assert agent.learner.num_transitions == 4
+    with pytest.raises(
+        InvalidInputError, match=r"\[row, action, \*input\] = \[2, action, 4\], got"
+    ):
+        agent.observe(0, agent.decide(0, candidates), [0.0, 0.0], candidates[..., :2])
 
 
 @pytest.mark.parametrize("value_range", [(-4.0, -3.0), None])

@@ -100,6 +100,8 @@ def test_padding_of_unavailable_candidates_may_be_nan():
         (FixedActionPolicy(5), "fixed action 5"),
         (lambda log: "x", "numbers"),
         ("uniform", "got 'uniform'"),
+        (object(), "a function from a log to probabilities.*, got <object"),
+        ({0: 0.5}, "a function from a log to probabilities.*, got {0: 0.5}"),
         (None, "got None"),
         (UniformPolicy, "pass UniformPolicy()"),
         (gfucb.Uniform(1), "tasks"),

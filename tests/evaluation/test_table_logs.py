@@ -93,10 +93,13 @@ def test_probabilities_of_all_actions_and_available_actions():
     ("changes", "columns", "message"),
     [
         ({}, LogColumns(action="choice"), "no column 'choice'; it has 'action'"),
+        ({}, LogColumns(reward="sold"), r"LogColumns\(reward=...\), on .* --columns.reward NAME"),
+        ({"reward": ["$3", "$4"]}, None, r"the column 'reward' is a reward .* table\['reward'\]"),
         ({}, LogColumns(task="store"), "no column 'store'"),
         ({}, LogColumns(prefix="p:"), "starts with 'p:'"),
         ({"probability": [0.5, None]}, None, "in row 1: it is missing"),
         ({"probability": [0.5, "x"]}, None, "probability"),
+        ({"probability": ["50%", "20%"]}, None, r"got text \(50%\) .* numbers from 0 to 1 before"),
         ({"probability": [50, 20]}, None, "got 50 in row 0"),
         ({"reward": [1.0, None]}, None, "got nan in row 1"),
         ({"action": ["a", None]}, None, "row 1 is missing"),
@@ -164,12 +167,20 @@ def test_files_are_read_by_the_ending_of_their_name(table, tmp_path):
     for name in ("log.csv", "log.csv.gz"):
         table.to_csv(tmp_path / name, index=False)
         assert len(read_log(tmp_path / name, COLUMNS).log) == 150
+    schema = Schema.of(table, action="promotion")
+    for name, given in (("schema", schema), ("missing_reward", 0.0)):
+        with pytest.raises(InvalidInputError, match=f"is a table: {name} are of decision logs"):
+            read_log(tmp_path / "log.csv", COLUMNS, **{name: given})
+    (tmp_path / "none.csv").write_text("action,probability,reward\nNone,1,2\ntea,1,3\n")
+    assert read_log(tmp_path / "none.csv").action_names == ("None", "tea")  # no gap
+    (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "log.csv.gz").read_bytes()[:99])
     (tmp_path / "log.txt").write_text("action\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "log.parquet").write_text("no parquet")
     for name, message in {
         "log.txt": "does not end with .csv",
-        "empty.csv": "cannot be read",
+        "empty.csv": "has no rows",
+        "cut.csv.gz": "cannot be read as CSV",
         "log.parquet": "install pyarrow or polars|cannot be read as Parquet",
         "missing.csv": "there is no log",
     }.items():

@@ -1,6 +1,9 @@
 """torch's global generators in training."""
 
+import os
+import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -72,3 +75,19 @@ def test_fits_of_default_networks_leave_draws_of_the_user_alone(monkeypatch):
         agent.observe(decision, [0.1, 0.9])
     monkeypatch.setattr(torch.random, "fork_rng", refused)
     agent.refit()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_during_training_does_not_wait_for_a_thread_that_it_does_not_have():
+    training = training_randomness_from(generator(), DROPOUT)
+    with ThreadPoolExecutor(1) as other_thread:
+        other_thread.submit(training.__enter__).result()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            with training_randomness_from(generator(), DROPOUT):
+                os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        other_thread.submit(training.__exit__, None, None, None).result()
+    assert status == 0

@@ -138,3 +138,12 @@ def test_a_run_that_stopped_early_is_compared_at_its_last_round():
 def test_the_bootstrap_is_reproducible():
     rows = synthetic_rows(REGRETS)
     assert FIG1.verdicts(rows) == FIG1.verdicts(rows)
+
+
+def test_runs_of_no_measurable_time_are_drawn():
+    rows = synthetic_rows(REGRETS)
+    rows.loc[rows["agent"] == "oracle-ucb", "seconds"] = 0.0
+    drawn = FIG1.figure(rows)
+    drawn.draw_without_rendering()  # matplotlib warns if it cannot lay out the figure
+    positions = [line.get_xdata() for line in drawn.axes[2].get_lines()]
+    assert len(positions) == 7 and all((np.asarray(x) > 0).all() for x in positions)

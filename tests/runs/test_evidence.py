@@ -132,6 +132,19 @@ def test_figures_have_labels_units_and_a_curve_for_each_agent(runs):
     assert len(paired.get_yticklabels()) == 4
 
 
+def test_intervals_of_regrets_are_drawn_whole_and_no_agent_lies_on_the_axis():
+    regrets = {"gfucb": (1.0, 1.1, 1.2), "linucb": (8.0, 10.0, 12.0), "mine": (2.0, 2.0, 2.0)}
+    rows = pd.DataFrame(
+        {"agent": name, "seed": seed, "round": 1, "regret": value, "cumulative_regret": value}
+        for name, values in regrets.items()
+        for seed, value in enumerate(values)
+    )
+    axes = paired_results(rows).axes[0]
+    end = 10.0 + half_width(np.array(regrets["linucb"]))
+    assert 1.15 * 12.0 < end < axes.get_xlim()[1] < 1.1 * end
+    assert axes.get_ylim() == (-0.5, 2.5)
+
+
 def test_curves_are_means_of_the_rows(runs):
     rows = load_rows(runs)
     line = max(regret_curves(rows).axes[0].lines, key=lambda drawn: drawn.get_linewidth())

@@ -186,3 +186,20 @@ def test_agents_with_different_numbers_of_seeds_are_said_to_have_them():
     columns = ("regret_half_width", "regret_per_decision", "late_regret", "cpu_seconds")
     shown = summary_table(table.assign(**dict.fromkeys(columns, 1.0)), num_rounds=2)
     assert "interval over 1 to 2 seeds" in shown.caption
+
+
+def test_lambdas_count_without_the_call_around_them():
+    first = [lambda seed: (seed + 1, "é")]
+    again, other = dict(a=(lambda seed: (seed + 1, "é"))), [lambda seed: (seed + 2, "é")]
+    assert source_digest(first[0]) == source_digest(again["a"]) != source_digest(other[0])
+    assert source_digest(first[0]) != source_digest(lambda round_: (round_ + 1, "é"))
+    longer = [
+        lambda seed: [
+            seed + number for number in range(3) if number != seed
+        ]
+    ]  # fmt: skip
+    assert source_digest(longer[0]) == source_digest(
+        lambda seed: [
+            seed + number for number in range(3) if number != seed
+        ]
+    )  # fmt: skip

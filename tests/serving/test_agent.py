@@ -286,6 +286,8 @@ class TestTimeLimits:
         for arguments in ({"default_reward": 1.0}, {"reward_limit": 0}, {"reward_limit": "1s"}):
             with pytest.raises(InvalidInputError, match="reward"):
                 Agent(**arguments)
+        with pytest.raises(InvalidInputError, match="reward_limit, in seconds, must be"):
+            Agent(reward_limit=datetime.timedelta(hours=1))
 
 
 class TestConstruction:

@@ -77,6 +77,20 @@ class TestRegisteredTypes:
         assert Agent(tasks=[Point(2)]).tasks == (Point(2),)
 
 
+@pytest.mark.parametrize("name", [pd.NA, pd.NaT, np.datetime64("NaT"), float("nan")])
+def test_missing_names_are_refused(name):
+    with pytest.raises(InvalidInputError, match="a name is missing"):
+        encode_name(("store", name))
+
+
+def test_a_tuple_of_names_is_refused_with_its_cure():
+    with pytest.raises(InvalidInputError, match=r"a tuple is one name: pass list\(tasks\)"):
+        Agent().decide(candidates(2), tasks=("Oslo", "Lima"))
+    with pytest.raises(InvalidInputError) as refused:
+        Agent().decide(candidates(2), tasks="x" * 10_000)
+    assert len(str(refused.value)) < 200
+
+
 def test_moments_of_numpy_and_pandas_are_those_of_python():
     moments = np.array(["2026-01-02T03:04", "2026-01-03"], "datetime64[ns]")
     agent = Agent()

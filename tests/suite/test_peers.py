@@ -15,10 +15,11 @@ from benchmarks.peers.problem_files import PROBLEMS, write_problem
 from benchmarks.peers.running import HERE, Comparison
 from benchmarks.peers.table import (
     compact,
-    costs,
     markdown,
+    memories,
     quoted,
     run_table,
+    speeds,
     summary_table,
     verdicts,
     with_kept,
@@ -119,7 +120,11 @@ def test_settings_are_chosen_on_the_tuning_seed(tmp_path):
     assert summary.loc["coba", "speed"] == 25.0
     assert pd.isna(summary.loc["gfucb", "difference"])
     assert "| gfucb (default agent) | **4.00** |" in compact(summary.reset_index())
-    assert "| coba | 25 (9 MB) |" in costs(summary.reset_index())
+    assert speeds(summary.reset_index()).startswith("| decisions / CPU-s | stores, 50 tasks |")
+    assert "| coba | 25 |" in speeds(summary.reset_index())
+    uniform = summary.reset_index().tail(1).assign(peer="uniform")
+    assert "random" in memories(uniform) and "random" not in speeds(uniform)
+    assert "| coba | 9 |" in memories(summary.reset_index())
     assert "| stores, 50 tasks | coba | 0.42 | nan | 2 |" in verdicts(summary.reset_index())
 
 
@@ -138,6 +143,15 @@ def test_tables_of_documents_are_replaced():
     )
     found = quoted(document, "| regret | z |\n| --- | --- |\n| new | 2 |")
     assert found == document.replace("| x |", "| z |").replace("old | 1", "new | 2")
+
+
+def test_documents_that_leave_random_actions_out_go_on_to():
+    table = "| regret | z |\n| --- | --- |\n| new | 2 |\n| random actions | 9 |\n"
+    head = "| regret | x |\n| --- | --- |\n"
+    without = table.replace("| random actions | 9 |\n", "")
+    assert quoted(f"{head}| old | 1 |\n\nb\n", table.rstrip()) == f"{without}\nb\n"
+    assert quoted(f"{head}| random actions | 8 |\n\nb\n", table.rstrip()) == f"{table}\nb\n"
+    assert quoted(f"{head}\nb\n", table.rstrip()) == f"{table}\nb\n"
 
 
 def test_every_grid_has_requirements_and_every_problem_a_family():

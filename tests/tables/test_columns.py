@@ -75,6 +75,8 @@ def test_values_are_read_without_the_spaces_around_them():
     assert encoded(["rain"], Category([" rain", "sun"]))["x= rain"] == [1.0]
     assert encoded(["rain", "sun"], Category([" rain", "rain", "sun"]))["x=rain"] == [1.0, 0.0]
     assert encoded(["u"], Embedding({"u ": [1]}))["x 0"] == [1.0]
+    with pytest.raises(InvalidInputError, match="one vector for 'u', got two"):
+        Embedding({"u ": [1], "u": [2]})
 
 
 def test_of_many_categories_the_frequent_ones_are_known():
@@ -203,7 +205,9 @@ def test_a_dict_of_single_values_is_one_row():
         ({"a": []}, "no rows that show the kinds"),
         ({"a": ["31/12/2026", "1/2/2026"]}, r"dates that are not .* '1/2/2026'.*Category\(\)"),
         ({"a": ["1,200", "900"]}, r"numbers that are not .* '1,200'.*thousands="),
-        ({"a": ["12 €", "3.50 €"]}, "numbers that are not"),
+        ({"a": ["12 €", "3.50 €"]}, "numbers that are not .*; convert them, or state its kind"),
+        ({"a": ["12,5", "900"]}, r"read_csv\(..., decimal=','\)"),
+        ({"a": ["1.234,5", "3,25"]}, r"read_csv\(..., decimal=',', thousands='.'\)"),
         ({"": [0, 1], "a": [0, 1]}, r"'' has no name, as the index .* ignore=\[''\]"),
         ({"Unnamed: 0": [0, 1]}, "has no name, as the index that pandas writes"),
         (

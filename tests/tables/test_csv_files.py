@@ -35,6 +35,7 @@ def test_a_path_is_a_table(tmp_path):
         ("a,b\n", DataFileError, "has no rows"),
         ("a,b\n1,2\n1,2,3\n", DataFileError, "line 3 .* more values than there are columns"),
         ("a;b\n1;2\n", DataFileError, r"separated by ';'; pass pandas.read_csv\(.*sep=';'"),
+        ("a;b\n1,5;2,5\n", DataFileError, r"separated by ';'; pass pandas.read_csv\(.*sep=';'"),
         ("a,a\n1,2\n", InvalidInputError, "'a' more than once; rename"),
         ('a\n"1', DataFileError, "cannot be read as CSV"),
         ("a,b\n1,\n2,\n", InvalidInputError, r"'b' has no values; leave it out: ignore=\['b'\]"),

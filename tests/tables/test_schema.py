@@ -304,6 +304,9 @@ def test_schemas_are_saved_as_json_and_with_the_agent(tmp_path):
     gfucb.save(agent, path)
     with pytest.raises(SavedStateError, match="without a schema"):
         Schema.load(path)
+    (tmp_path / "table.csv").write_text("a,b")
+    with pytest.raises(SavedStateError, match=r"table.csv is neither a schema.* nor an agent"):
+        Schema.load(tmp_path / "table.csv")
     with pytest.raises(SavedStateError, match="no schema at"):
         Schema.load(tmp_path / "gone.json")
     with pytest.raises(InvalidInputError, match="notes must be texts"):

@@ -1,5 +1,7 @@
 """Tables that are not quite what was meant: read as they are meant, or refused with a cure."""
 
+from dataclasses import replace
+
 import pandas as pd
 import polars
 import pytest
@@ -7,6 +9,7 @@ from store_log import log
 
 from gfucb.core.errors import DataFileError, GFUCBWarning, InvalidInputError
 from gfucb.tables import Number, Schema
+from gfucb.tables.labels import Labels
 
 ROLES = {"task": "store", "action": "promotion", "reward": "revenue"}
 
@@ -77,3 +80,15 @@ def test_amounts_as_names_of_actions_give_a_warning_whose_cure_works(recwarn):
     Schema.of({"price": [1, 2, 3, 4, 5], "sold": [1.0] * 5}, action="price", reward="sold")
     assert not recwarn.list
     assert schema.samples(table)[1].flatten().tolist() != [0.0] * 5
+
+
+def test_available_actions_are_read_without_the_spaces_around_them():
+    schema = Schema.of({"city": ["a", "b"], "drink": ["tea", " juice"]}, action="drink")
+    offers = schema.offers({"city": ["a", "b"]}, available=["tea, juice".split(","), [" tea"]])
+    assert offers.available.tolist() == [[True, True], [False, True]]
+
+
+def test_names_of_an_earlier_version_keep_their_spaces_when_others_are_added():
+    earlier = replace(Schema.of(log(), **ROLES), task=Labels("store", (" Oslo", "Bergen")))
+    more = earlier.with_tasks_of({"store": ["Oslo", "Lima "]})
+    assert more.task.names == (" Oslo", "Bergen", "Lima")

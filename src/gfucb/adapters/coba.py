@@ -17,6 +17,7 @@ from gfucb.adapters.coba_inputs import CobaInputs, without_task
 from gfucb.bandits import GFUCB
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BanditAgent
+from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound, Decision
 from gfucb.core.validation.settings import validate_pair
 from gfucb.tables.labels import shown_names
@@ -96,6 +97,7 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
         self._make_agent, self._column, self._seed, self._name = make_agent, task, seed, name
         self._tasks = {name: number for number, name in enumerate(tasks)}
         self._agent: BanditAgent | None = None
+        self._num_agents = 0
         self._inputs = CobaInputs(_names_of_actions(actions))
         self._samples: list[_Sample] = []  # only of actions with names
 
@@ -109,7 +111,11 @@ class CobaLearner(coba.Learner):  # type: ignore[misc]
     def agent(self) -> BanditAgent:
         """The agent."""
         if self._agent is None:
-            self._agent = self._make_agent(max(1, len(self._tasks)), self._seed)
+            # Not the former draws again: what an agent has learned depends on them.
+            again = random_stream(self._seed, "agent", self._num_agents).initial_seed()
+            seed = again if self._num_agents else self._seed
+            self._agent = self._make_agent(max(1, len(self._tasks)), seed)
+            self._num_agents += 1
         return self._agent
 
     def score(self, context: Any, actions: Sequence[Any], action: Any) -> float:

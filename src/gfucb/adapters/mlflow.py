@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from gfucb.core.errors import GFUCBError
 from gfucb.core.records import Row
 from gfucb.runs.row_sinks import flat_settings, numbers_of
 
 try:
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param
+    from mlflow.exceptions import MlflowException
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("this sink needs MLflow: pip install 'gfucb[mlflow]'") from error
 
@@ -20,6 +23,9 @@ except ModuleNotFoundError as error:
 ROWS_IN_CALL, METRICS_IN_CALL, SETTINGS_IN_CALL = 50, 1000, 100
 LONGEST_SETTING = 500
 RUN_TAG = "gfucb.run"
+CURE = """\
+the environment variable MLFLOW_TRACKING_URI must name a server, such as http://localhost:5000; \
+for a database, such as sqlite:///mlflow.db, install mlflow: mlflow-skinny has none"""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,10 @@ class MLflowRows:
 
     def open(self, name: str, settings: Mapping[str, Any], first_round: int) -> MLflowSink:
         """The sink of a run."""
+        with _errors_that_processes_can_exchange():
+            return self._open(name, settings, first_round)
+
+    def _open(self, name: str, settings: Mapping[str, Any], first_round: int) -> MLflowSink:
         client = MlflowClient(self.tracking_uri)
         known = client.get_experiment_by_name(self.experiment)
         experiment = (
@@ -75,9 +85,21 @@ class MLflowSink:
     def close(self) -> None:
         """Log what is left and end the run."""
         self._send()
-        self.client.set_terminated(self.run)
+        with _errors_that_processes_can_exchange():
+            self.client.set_terminated(self.run)
 
     def _send(self) -> None:
         if self.pending:
-            self.client.log_batch(self.run, metrics=list(self.pending))
+            with _errors_that_processes_can_exchange():
+                self.client.log_batch(self.run, metrics=list(self.pending))
             self.pending.clear()
+
+
+@contextmanager
+def _errors_that_processes_can_exchange() -> Iterator[None]:
+    """Replace errors of MLflow: some of them cannot be sent to the process that waits for a run."""
+    try:
+        yield
+    except MlflowException as error:
+        text = str(error).partition("\n")[0]
+        raise GFUCBError(f"MLflow does not take the rows ({text.strip():.200}); {CURE}") from error

@@ -40,9 +40,10 @@ def save(
     `read_notes` returns them.
     """
     validate_methods(agent, "agent", SAVED_METHODS)
-    texts = {f"{NOTE}{name}": text for name, text in (notes or {}).items()}
-    if not all(isinstance(text, str) for text in texts.values()):
+    given = {} if notes is None else notes
+    if not isinstance(given, Mapping) or not all(isinstance(v, str) for v in given.values()):
         raise InvalidInputError("notes must be texts by name, such as {'schema': schema.to_json()}")
+    texts = {f"{NOTE}{name}": text for name, text in given.items()}
     write_state(path, agent.state(), _facts(agent) | texts)
 
 
@@ -113,6 +114,8 @@ def write_state(
         if Path(path).exists() and not Path(path).is_file():
             # safetensors would replace a device or a pipe by a file.
             raise SavedStateError(f"cannot write {path}: it is no regular file")
+        if not Path(path).parent.is_dir():
+            raise SavedStateError(f"cannot write {path}: there is no directory {Path(path).parent}")
         atomic_write(path, lambda target: save_file(tensors, target, texts))
     except (GFUCBError, MemoryError):
         raise

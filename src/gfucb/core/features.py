@@ -22,9 +22,19 @@ def features_of(representation: Representation, inputs: Tensor) -> Tensor:
     The representation gets a copy of the inputs, so it cannot change stored data.
     """
     with torch.no_grad():
-        chunks = [
-            representation(chunk.clone()).to(torch.float64) for chunk in inputs.split(FEATURE_CHUNK)
-        ]
+        try:
+            chunks = [
+                representation(chunk.clone()).to(torch.float64)
+                for chunk in inputs.split(FEATURE_CHUNK)
+            ]
+        except IndexError as error:  # of an embedding
+            if inputs.is_floating_point() or inputs.numel() == 0:
+                raise
+            raise InvalidInputError(
+                f"the representation does not know all of the numbers {int(inputs.min())} to "
+                f"{int(inputs.max())} ({error}); a torch.nn.Embedding knows those from 0 to "
+                "num_embeddings - 1"
+            ) from error
     features = torch.cat(chunks)
     if not bool(features.isfinite().all()):
         raise InvalidInputError(

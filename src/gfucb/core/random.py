@@ -7,6 +7,7 @@ therefore never changes the draws of another one, and a run resumes without a sa
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,8 +15,23 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import Tensor
 
-# Held while torch's global generators are seeded or set back.
-_SEEDING = threading.RLock()
+
+class _Seeding:
+    """Holds the lock under which torch's global generators are seeded or set back.
+
+    A fork has a new one: the thread that held it is not in the fork and would never release it.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        self.lock = threading.RLock()
+
+
+_SEEDING = _Seeding()
 
 
 def random_stream(seed: int, *names: str | int) -> torch.Generator:
@@ -40,7 +56,7 @@ def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
     """
     seed = int(torch.randint(2**62, (), generator=generator))
     with ExitStack() as former_state:
-        with _SEEDING:
+        with _SEEDING.lock:
             former_state.enter_context(torch.random.fork_rng())
             torch.default_generator.manual_seed(seed)
             if torch.cuda.is_available():
@@ -48,7 +64,7 @@ def global_randomness_from(generator: torch.Generator) -> Iterator[None]:
         try:
             yield
         finally:
-            with _SEEDING:
+            with _SEEDING.lock:
                 former_state.close()
 
 
@@ -59,7 +75,7 @@ def exclusive_randomness_from(generator: torch.Generator) -> Iterator[None]:
     Fits in the background and shards in threads make networks at the same time, and the weights
     must not depend on that.
     """
-    with _SEEDING, global_randomness_from(generator):
+    with _SEEDING.lock, global_randomness_from(generator):
         yield
 
 

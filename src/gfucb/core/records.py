@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.offered_candidates import OfferedCandidates
+from gfucb.core.row_selection import selected_rows
 
 if TYPE_CHECKING:
     from gfucb.core.protocols import Representation
@@ -47,7 +48,7 @@ class Decision:
         return len(self.tasks)
 
     def __getitem__(self, rows: int | list[int] | slice | Tensor) -> Decision:
-        index = torch.arange(len(self))[rows].reshape(-1)
+        index = selected_rows(rows, len(self))
         inputs, features = self.inputs[index], self.features
         if features is not None:
             features = features.taken(index, inputs) if features.is_of(self.inputs) else None

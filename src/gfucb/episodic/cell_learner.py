@@ -16,7 +16,12 @@ from gfucb.core.records import Decision, Row
 from gfucb.core.setting_descriptions import describe_setting
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets
-from gfucb.core.validation.episodes import validate_size, validate_stage, validate_transitions
+from gfucb.core.validation.episodes import (
+    to_numpy,
+    validate_size,
+    validate_stage,
+    validate_transitions,
+)
 from gfucb.core.validation.settings import validate_seed
 from gfucb.core.validation.states import (
     validate_state,
@@ -275,7 +280,7 @@ class CellLearner:
                     f"this agent has planned for {known[0]} actions with inputs of {known[1]} "
                     f"numbers, got {got[0]} actions with inputs of shape {list(inputs.shape[2:])}"
                 )
-        flat = inputs.numpy().reshape(*inputs.shape[:2], -1)
+        flat = to_numpy(inputs).reshape(*inputs.shape[:2], -1)
         return flat, action_sets.tasks.numpy()
 
     def diagnostics(self) -> Row:

@@ -13,7 +13,8 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.nested import below, with_prefix
 from gfucb.core.random import random_stream
 from gfucb.core.records import Decision, Row
-from gfucb.core.validation.arrays import ArrayLike, to_tensor
+from gfucb.core.validation.arrays import ArrayLike, to_inputs
+from gfucb.core.validation.episodes import to_numpy
 from gfucb.core.validation.settings import LARGEST_COMPUTED
 from gfucb.core.validation.states import validate_state, validate_state_tensor
 from gfucb.episodic.cell_learner import CellLearner
@@ -152,8 +153,8 @@ class ClassLearner:
         decision = self.cells.decide(stage, candidates, tasks)
         if not self._values:
             return decision
-        given = to_tensor(candidates, "candidates")
-        inputs = given.numpy().reshape(*given.shape[:2], -1)
+        given = to_inputs(candidates, "candidates")
+        inputs = to_numpy(given).reshape(*given.shape[:2], -1)
         row_tasks = decision.tasks.numpy()
         upper = self._action_values(self._values, stage, inputs, row_tasks)
         order = self.cells.random_order(stage, inputs.shape[1])
@@ -183,7 +184,7 @@ class ClassLearner:
         self._counts = own
 
         def policy(stage: int, candidates: Tensor, tasks: Tensor) -> Tensor:
-            inputs = candidates.numpy().reshape(*candidates.shape[:2], -1)
+            inputs = to_numpy(candidates).reshape(*candidates.shape[:2], -1)
             found = self._action_values(values, stage, inputs, tasks.numpy())
             return torch.from_numpy(found.argmax(axis=1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from torch import Tensor, nn
@@ -29,25 +30,6 @@ from gfucb.episodic.stage_fit import StageFit
 from gfucb.episodic.stage_plan import StagePlan
 from gfucb.models import ConfidenceSet
 
-# Settings of agents with a representation class. A call that gives any of them, or a class, builds
-# such an agent.
-FUNCTION_SETTINGS: dict[str, Any] = {
-    "backup": "pointwise",
-    "fit": None,
-    "squared_radius": None,
-    "action_selector": None,
-    "ridge": 0.1,
-    "head_norm_bound": None,
-    "offset": None,
-    "replan": "determinant",
-    "replan_growth": 2.0,
-    "refit_growth": None,
-    "share_stages": False,
-    "next_targets": 0,
-    "reward_weight": 0.0,
-    "warm_start": True,
-}
-
 
 class EpisodicGFUCB:
     """Related episodic MDPs with one learned representation per stage and optimistic values.
@@ -60,7 +42,8 @@ class EpisodicGFUCB:
     >>> agent.observe(0, decision, rewards=[0.1, 0.0], next_candidates=candidates.flip(0))
 
     With no further argument the agent learns abstract states ("cells"): which observations of a
-    stage are one state, from the observations of all tasks; nothing has to be tuned. With a
+    stage are one state, from the observations of all tasks; nothing has to be tuned. In linear MDPs
+    it learns latent classes of pairs (state, action) too, and uses what predicts better. With a
     `representation` it learns functions of that class instead.
 
     An observation is given as the inputs of all its actions, [action, *input]; for observations
@@ -70,7 +53,8 @@ class EpisodicGFUCB:
         num_tasks: M.
         horizon: H; stages are numbered 0 .. H - 1.
         representation: the class Phi, as for `GFUCB`; each stage has a phi of its own. By default
-            one-hot features of learned cells, see `gfucb.episodic.cell_learner`.
+            cells or latent classes, see `gfucb.episodic.class_learner`. Some arguments below belong
+            to a class: if one is given without a class, the class is a network.
         backup: the values that stage h + 1 passes to stage h: `pointwise` (default), `literal`
             (Algorithm 2 as printed), `joint`, `randomised`, or a `Backup`; see
             `gfucb.episodic.backups`.
@@ -91,7 +75,8 @@ class EpisodicGFUCB:
             multiply det V of some stage and task by `replan_growth`; `doubling`: when some stage
             has `replan_growth` times the samples; `every`: before every episode.
         replan_growth: the factor of these rules.
-        refit_growth: a plan refits phi if the data of the stage has grown by this factor.
+        refit_growth: a plan refits phi if the data of the stage has grown by this factor; by
+            default 1.0 for finite classes, 1.3 for others.
         share_stages: one phi for all stages, fitted to the targets of the previous plan.
         next_targets: the number of directions of the next observation that networks also predict.
         reward_weight: the weight of ranks of rewards that networks also predict: their standard
@@ -279,7 +264,8 @@ class EpisodicGFUCB:
 
 def _are_defaults(settings: dict[str, Any]) -> bool:
     """Whether no setting of agents with a representation class was given."""
+    known = inspect.signature(EpisodicGFUCB).parameters
     return all(
-        type(value) is type(FUNCTION_SETTINGS[name]) and value == FUNCTION_SETTINGS[name]
+        type(value) is type(known[name].default) and value == known[name].default
         for name, value in settings.items()
     )

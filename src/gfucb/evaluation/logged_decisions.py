@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.row_selection import selected_rows
 from gfucb.core.validation.arrays import ArrayLike, to_tensor
 from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.distributions import ROUNDING, validate_distribution
@@ -95,7 +96,7 @@ class LoggedDecisions:
         return f"LoggedDecisions({', '.join(shown)})"
 
     def __getitem__(self, rows: int | list[int] | slice | Tensor) -> LoggedDecisions:
-        index = torch.arange(len(self))[rows].reshape(-1)
+        index = selected_rows(rows, len(self))
         distribution = self.action_probabilities
         return LoggedDecisions(
             self.actions[index],

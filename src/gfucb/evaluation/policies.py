@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -148,10 +148,10 @@ def as_policy(policy: Any) -> Policy:
         return AgentPolicy(policy)
     if callable(policy):
         return FunctionPolicy(policy)
-    if isinstance(policy, str) or policy is None:
+    if not hasattr(policy, "__len__") or isinstance(policy, str | Mapping):
         raise InvalidInputError(
             "policy must be a policy such as UniformPolicy(), an agent, a function from a log to "
-            f"probabilities, or probabilities [row, action], got {policy!r}"
+            f"probabilities, or probabilities [row, action], got {policy!r:.80}"
         )
     return FunctionPolicy(lambda log: policy)
 

@@ -13,7 +13,7 @@ from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.arrays import to_tensor
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.tables import Schema
-from gfucb.tables.column_values import numbers_of
+from gfucb.tables.column_values import numbers_of, rewards_of
 from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.labels import Labels, shown_names
 from gfucb.tables.raw_columns import Label
@@ -23,6 +23,7 @@ NAMELESS = (
     ", which are numbers because its decisions were made without names; pass one of them, or the "
     "schema of the candidates (--schema FILE, or log_of_decisions(log, schema=schema))"
 )
+TO_NUMBERS = "convert the column to numbers from 0 to 1 before"
 # Between the names of available actions in a cell.
 SEPARATOR = "|"
 
@@ -109,8 +110,7 @@ def log_of_table(
     raw = read_table(table)
     if raw.num_rows == 0:
         raise InvalidInputError("the log has no rows; an estimate needs at least one")
-    for name in (columns.action, columns.probability, columns.reward):
-        raw.column(name)  # says which columns there are
+    _require_columns(raw, columns)
     labels = _action_labels(raw, columns, actions)
     roles = columns.roles(raw)
     schema = Schema.of(
@@ -123,8 +123,8 @@ def log_of_table(
     offers = schema.offers(raw, _available_names(raw, columns.available))
     log = LoggedDecisions(
         labels.numbers_in(raw, "pass the names of all actions"),
-        numbers_of(raw.column(columns.probability), "probability"),
-        numbers_of(raw.column(columns.reward), "reward"),
+        numbers_of(raw.column(columns.probability), "probability", cure=TO_NUMBERS),
+        rewards_of(raw.column(columns.reward)),
         offers.candidates,
         offers.tasks,
         offers.available,
@@ -133,6 +133,17 @@ def log_of_table(
     )
     task_names = () if schema.task is None else schema.task.names
     return NamedLog(log, labels.names, task_names, raw)
+
+
+def _require_columns(raw: RawTable, columns: LogColumns) -> None:
+    for role in ("action", "probability", "reward"):
+        name = getattr(columns, role)
+        if name not in raw.names:
+            raise InvalidInputError(
+                f"{raw.without(name)}; name the column by LogColumns({role}=...), on the command "
+                f"line --columns.{role} NAME"
+            )
+        raw.column(name)  # may refuse its values
 
 
 def _action_labels(raw: RawTable, columns: LogColumns, actions: Collection[Any] | None) -> Labels:
@@ -171,7 +182,7 @@ def _action_probabilities(
     if prefix is None:
         return None
     columns = [
-        to_tensor(numbers_of(raw.column(f"{prefix}{name}"), "probability"), prefix)
+        to_tensor(numbers_of(raw.column(f"{prefix}{name}"), "probability", cure=TO_NUMBERS), prefix)
         for name in names
     ]
     return torch.stack(columns, 1).nan_to_num(0.0)

@@ -13,6 +13,7 @@ from gfucb.core.errors import DataFileError, InvalidInputError
 from gfucb.evaluation import LogColumns, NamedLog, log_of_decisions, log_of_table
 from gfucb.serving import DecisionLog
 from gfucb.tables import Schema
+from gfucb.tables.frames import read_csv
 
 # From a file and the columns of a table to a log.
 LogReader = Callable[[Path, LogColumns], NamedLog]
@@ -44,6 +45,10 @@ def read_log(
             f"{path} is no known kind of log: it is no gfucb.DecisionLog, and its name does not "
             f"end with {', '.join(READERS)}"
         )
+    given = {"missing_reward": missing_reward, "schema": schema}
+    unused = [name for name, value in given.items() if value is not None]
+    if unused:
+        raise InvalidInputError(f"{path} is a table: {' and '.join(unused)} are of decision logs")
     try:
         return reader(path, LogColumns() if columns is None else columns)
     except InvalidInputError as error:
@@ -51,11 +56,8 @@ def read_log(
 
 
 def _read_csv(path: Path, columns: LogColumns) -> NamedLog:
-    try:
-        table = pd.read_csv(path)
-    except (ValueError, OSError) as error:  # parsing errors are ValueErrors
-        raise DataFileError(f"{path} cannot be read as CSV: {error}") from error
-    return log_of_table(table, columns)
+    # Not by pandas, to which actions named None or NA are missing.
+    return log_of_table(read_csv(path), columns)
 
 
 def _read_parquet(path: Path, columns: LogColumns) -> NamedLog:

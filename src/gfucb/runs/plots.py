@@ -148,6 +148,7 @@ def paired_results(
             axes.axvline(mean, color=colours[str(reference)], lw=1, ls=":")
         labels = [_wrapped(agent_label(str(agent)), width) for agent in final.index]
         axes.set_yticks(range(len(final)), labels)
+        axes.set_ylim(-0.5, len(final) - 0.5)  # no line lies on the axis
         axes.set_xlabel(metric.title.lower())
         if metric.is_cost:
             axes.set_xlabel("cumulative regret per task at the end")
@@ -157,9 +158,13 @@ def paired_results(
 
 
 def _limit_regrets(axes: Axes, final: pd.DataFrame, colours: dict[str, str]) -> None:
-    """Let the axis end at the largest regret of agents that learn."""
-    learned = final.drop(index=[*UNIFORM], errors="ignore").max(axis=1)
-    right = 1.15 * float(learned.max()) if len(learned) else None
+    """Let the axis show the regrets of agents that learn, and intervals up to twice as far."""
+    learned = final.drop(index=[*UNIFORM], errors="ignore")
+    right = 1.15 * float(learned.max(axis=1).max()) if len(learned) else None
+    if right:
+        regrets = [own.dropna().to_numpy() for _, own in learned.iterrows()]
+        ends = [1.02 * (values.mean() + half_width(values)) for values in regrets]
+        right = max([right, *(end for end in ends if end < 2 * right)])
     for row, agent in enumerate(final.index):
         mean = float(np.nanmean(final.loc[agent]))
         if right and agent in UNIFORM and mean > right:

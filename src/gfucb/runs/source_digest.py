@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property, partial
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -48,9 +48,26 @@ def _source(definition: Any) -> str:
     definition = definition.func if isinstance(definition, partial) else definition
     is_defined = inspect.isroutine(definition) or inspect.isclass(definition)
     try:
+        if getattr(definition, "__name__", "") == "<lambda>":
+            return _source_of_lambda(definition)
         return inspect.getsource(definition if is_defined else type(definition))
     except (OSError, TypeError):
         return ""
+
+
+def _source_of_lambda(function: FunctionType) -> str:
+    """Names of arguments, and the body: the rest of its lines belongs to the call around it."""
+    code = function.__code__
+    known: list[Any] = [span for span in code.co_positions() if None not in span]
+    spans = [(line, column, last, end) for line, last, column, end in known if column != end]
+    if not spans:  # Python runs without positions
+        return inspect.getsource(function)
+    (first, begin), (last, end) = min(s[:2] for s in spans), max(s[2:] for s in spans)
+    lines = [line.encode() for line in inspect.findsource(function)[0][first - 1 : last]]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return f"lambda {', '.join(names)}: {b''.join(lines).decode()}"
 
 
 def _held_values(definition: Any) -> dict[str, Any]:

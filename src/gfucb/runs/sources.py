@@ -25,6 +25,7 @@ from gfucb.runs.registry import AGENTS, default_agent_config, default_environmen
 from gfucb.runs.source_digest import source_digest
 from gfucb.runs.stored_settings import default_settings
 
+NEITHER = ", which has no method round or episode, see gfucb.core.protocols"
 EnvironmentLike = str | EnvironmentConfig | AnyEnvironment | Callable[[int], AnyEnvironment]
 AgentLike = str | AgentConfig | Callable[[Any, int], AnyAgent]
 AgentsLike = Sequence[str | AgentConfig] | Mapping[str, AgentLike]
@@ -77,7 +78,7 @@ def environment_source(given: EnvironmentLike, data_dir: str | None) -> Source:
         return Source(given, _own_settings(str(name), given))
     raise InvalidInputError(
         "environment must be a name, settings, an environment or a function from the seed to "
-        f"one, got {type(given).__name__}{gymnasium_cure(given)}"
+        f"one, got {type(given).__name__}{gymnasium_cure(given) or NEITHER}"
     )
 
 

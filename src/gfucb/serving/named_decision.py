@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from gfucb.core.records import Prediction
+from gfucb.core.row_selection import selected_rows
 from gfucb.serving.names import Name
 
 
@@ -50,7 +50,7 @@ class NamedDecision:
         return len(self.ids)
 
     def __getitem__(self, rows: int | list[int] | slice | Tensor) -> NamedDecision:
-        index = torch.arange(len(self))[rows].reshape(-1)
+        index = selected_rows(rows, len(self))
         chosen = index.tolist()
         names = self.action_names
         return NamedDecision(

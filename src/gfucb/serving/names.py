@@ -69,7 +69,9 @@ def _plain(name: Any, what: str) -> Any:
     if isinstance(name, tuple):
         return [_plain(part, what) for part in name]
     found = name_type_of(name)
-    if found is None or name != name:  # NaT of pandas is not equal to itself
+    if type(name).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be installed
+        raise InvalidInputError(f"the name of a {what} is {name}: a name is missing")
+    if found is None or name != name:
         raise InvalidInputError(
             f"the name of a {what} must be text, a number, a date, a UUID, a tuple of these, or an "
             f"object of a registered type, got {name!r} of type {type(name).__name__}; convert it, "
@@ -115,8 +117,12 @@ def name_list(names: Any, what: str = "task") -> list[Any]:
         )
     if isinstance(names, str | bytes | tuple | int | Mapping):
         raise InvalidInputError(
-            f"{what}s must be a list of names, one for each row, got {names!r}; "
-            "for one row pass a list with one name"
+            f"{what}s must be a list of names, one for each row, got {names!r:.80}; "
+            + (
+                f"a tuple is one name: pass list({what}s), or a list with the tuple"
+                if isinstance(names, tuple)
+                else "for one row pass a list with one name"
+            )
         )
     if isinstance(names, set | frozenset):
         raise InvalidInputError(f"{what}s must be a list of names: a set has no order")

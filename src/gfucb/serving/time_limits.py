@@ -27,7 +27,7 @@ class TimeLimit:
 
     def __post_init__(self) -> None:
         if self.seconds is not None:
-            validate_number(self.seconds, "reward_limit", above=0.0)
+            validate_number(self.seconds, "reward_limit, in seconds,", above=0.0)
         if self.default_reward is not None:
             try:
                 reward = float(validate_rewards([self.default_reward], 1)[0]) + 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +19,8 @@ Array = NDArray[np.float64]
 CONSTANT_SPREAD = 1e-12
 # What to do about values of another kind than a schema states.
 OTHER_KIND = "make a schema in which the column is of another kind"
+# Two digits or one after the last comma, as in 1.256,33 €; in 1,256 it divides thousands.
+DECIMAL_COMMA = re.compile(r",\d{1,2}\D*$")
 
 
 def numbers_of(
@@ -38,6 +41,24 @@ def numbers_of(
     if len(wrong):
         refuse(column, expected, int(wrong[0]), f"numbers of at most {LARGEST_INPUT:g}", cure)
     return numbers
+
+
+def rewards_of(column: RawColumn) -> Array:
+    """The rewards [row], NaN where they are missing; refuse text such as "$256.33"."""
+    cure = "convert the column to numbers before"
+    if column.parsed().kind == "text":
+        texts = [text for text in column.texts() if text is not None]
+        cure += f", for example {_as_numbers(f'table[{column.name!r}]', texts)}.astype(float)"
+    return numbers_of(column, "reward", cure=cure)
+
+
+def _as_numbers(table: str, texts: list[str]) -> str:
+    """How pandas reads amounts, and names of two results."""
+    if any(DECIMAL_COMMA.search(text) for text in texts):
+        return f"{table}.str.replace('[^0-9,-]', '', regex=True).str.replace(',', '.')"
+    if any(character.isdigit() for text in texts for character in text):
+        return f"{table}.str.replace('[$,]', '', regex=True)"
+    return f"({table} == {texts[0]!r:.40})"
 
 
 def refuse(

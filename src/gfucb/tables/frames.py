@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +19,8 @@ from gfucb.tables.raw_columns import RawColumn, column_of_array, column_of_value
 TableLike: TypeAlias = Any
 """A data frame (pandas, polars, pyarrow and others that narwhals knows), a dict of columns, a dict
 of single values (one row), a list of dicts (rows), an array [row, column], or the path of a CSV
-file whose first line has the names; its empty cells are missing values, and in columns of numbers,
-dates or booleans also NA, NaN, null and the like."""
+file, also with gzip, whose first line has the names; its empty cells are missing values, and in
+columns of numbers, dates or booleans also NA, NaN, null and the like."""
 
 EXPECTED = (
     "a data frame, a dict of columns, a list of dicts (one for each row), an array [row, column] "
@@ -93,21 +95,21 @@ def read_table(table: TableLike, name: str = "table") -> RawTable:
 def read_csv(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The rows of a CSV file: text, and None for missing values."""
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
+        opened = gzip.open if os.fspath(path).endswith(".gz") else open
+        with opened(path, "rt", newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            _text_names(reader.fieldnames or (), f"the file {path}")
+            names = _text_names(reader.fieldnames or (), f"the file {path}")
             rows: list[dict[str, Any]] = list(reader)
     except UnicodeDecodeError as error:
         raise DataFileError(
             f"{path} is no CSV file in UTF-8 ({error}); pass a data frame: pandas.read_csv(..., "
             "encoding='latin-1'), or read_excel or read_parquet for files of other formats"
         ) from error
-    except (OSError, csv.Error) as error:
+    except (OSError, csv.Error, EOFError, zlib.error) as error:
         raise DataFileError(f"{path} cannot be read as CSV: {error}") from error
     if not rows:
         raise DataFileError(f"{path} has no rows")
-    names = list(rows[0])
-    if len(names) == 1 and (found := [mark for mark in OTHER_SEPARATORS if mark in str(names[0])]):
+    if len(names) == 1 and (found := [mark for mark in OTHER_SEPARATORS if mark in names[0]]):
         raise DataFileError(
             f"{path} has one column, {names[0]!r:.60}: it seems to be separated by {found[0]!r}; "
             f"pass pandas.read_csv({os.fspath(path)!r}, sep={found[0]!r})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -24,6 +24,9 @@ NUMBER_TEXT = re.compile(
     r"\(?[-+\u2212]?[€$£]?\s?\d{1,3}([,.' \u00a0\u2009\u202f]?\d{3})*([.,]\d+)?\s?[€$£%]?\)?"
 )
 NO_PLAIN_NUMBER = re.compile(r"[^\d.+-]")
+# Numbers that `pandas.read_csv` reads with arguments for their marks.
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})*(\.\d+)?")
+DECIMAL_COMMA = re.compile(r"[-+]?\d{1,3}(\.?\d{3})*(,\d+)?")
 # Days as numbers, from 1900 to 2099.
 FIRST_DAY, LAST_DAY = 19000101, 20991231
 
@@ -90,7 +93,7 @@ def _require_category(column: RawColumn) -> None:
         shown = next(text for text in texts if NO_PLAIN_NUMBER.search(text))
         raise InvalidInputError(
             f"the column {name!r} holds numbers that are not written as 1234.5, such as "
-            f"{shown!r}; convert them, for example by pandas.read_csv(..., thousands=','), {stated}"
+            f"{shown!r}; convert them{_reading_of(texts)}, {stated}"
         )
     if len(texts) > MOST_TEXTS and len(texts) > len(column) / 2:
         raise InvalidInputError(
@@ -98,6 +101,17 @@ def _require_category(column: RawColumn) -> None:
             f"or free text have; leave it out by ignore=[{name!r}], or state its kind, such as "
             f"columns={{{name!r}: Hashed(16)}}"
         )
+
+
+def _reading_of(texts: Sequence[str]) -> str:
+    """The call that reads numbers with commas; nothing if there are other marks."""
+    if all(THOUSANDS.fullmatch(text) for text in texts):
+        words = "thousands=','"
+    elif all(DECIMAL_COMMA.fullmatch(text) for text in texts):
+        words = "decimal=','" + ", thousands='.'" * any("." in text for text in texts)
+    else:
+        return ""
+    return f", for example by pandas.read_csv(..., {words})"
 
 
 def _any_match(pattern: re.Pattern[str], texts: Iterable[str]) -> bool:

@@ -84,7 +84,9 @@ class Labels:
 
     def extended(self, names: Iterable[Any]) -> Labels:
         """With further names at the end; those before keep their numbers."""
-        return Labels.listed(self.column, [*self.names, *names])
+        read = complete_labels(column_of_values(self.column, [*self.names, *names]))
+        # Names of an earlier version keep the spaces around them.
+        return Labels(self.column, (*self.names, *read[len(self.names) :]))
 
     def starting_with(self, column: RawColumn) -> Labels:
         """The names that occur in a column first, otherwise in the same order.

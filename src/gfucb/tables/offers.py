@@ -93,14 +93,17 @@ def _mask_of_names(rows: list[list[Any]], names: Sequence[Sequence[Label]], widt
         )
     mask = torch.zeros(len(names), width, dtype=torch.bool)
     for index, (row, own) in enumerate(zip(rows, names, strict=True)):
-        numbers = {text_of(name): number for number, name in enumerate(own)}
+        exact = {text_of(name): number for number, name in enumerate(own)}
+        numbers = {text.strip(): number for text, number in exact.items()} | exact
         for name in row:
-            if text_of(name) not in numbers:
+            text = text_of(name)
+            number = numbers.get(text, numbers.get(text.strip()))  # as tables are read
+            if number is None:
                 raise InvalidInputError(
                     f"available names the action {name!r} in row {index}, which is none of "
                     f"{shown_names(own)}"
                 )
-            mask[index, numbers[text_of(name)]] = True
+            mask[index, number] = True
     return mask
 
 

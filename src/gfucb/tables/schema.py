@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
@@ -22,12 +21,11 @@ from gfucb.tables.action_kinds import (
     RowActions,
 )
 from gfucb.tables.column_kinds import ColumnKind
-from gfucb.tables.column_values import numbers_of
+from gfucb.tables.column_values import rewards_of
 from gfucb.tables.columns import Columns, Encoder, validate_kinds
 from gfucb.tables.frames import RawTable, TableLike, read_table
 from gfucb.tables.labels import Labels
 from gfucb.tables.offers import Offers, availability
-from gfucb.tables.raw_columns import RawColumn
 from gfucb.tables.schema_json import (
     read_schema_file,
     schema_from_json,
@@ -120,7 +118,7 @@ class Schema:
         kinds, ignored = _checked(raw, columns, ignore, roles)
         _require_no_misspelling(raw, roles, ignored | set(kinds))
         if reward in raw.names:  # a table may lack its rewards
-            _numbers_of_rewards(raw.column(reward))
+            rewards_of(raw.column(reward))
         if kinds and transformer is not None:
             raise InvalidInputError("pass columns or a transformer, which encodes all columns")
         context: Encoder = (
@@ -189,7 +187,7 @@ class Schema:
                 f"the column {self.reward!r} has no reward in row {row}; leave such rows out, "
                 f"for example by table.dropna(subset=[{self.reward!r}])"
             )
-        return torch.from_numpy(_numbers_of_rewards(column))
+        return torch.from_numpy(rewards_of(column))
 
     def _encode(self, table: TableLike, raw: RawTable) -> Tensor:
         # Transformers need the table as it was given.
@@ -231,15 +229,6 @@ class Schema:
     def load(cls, path: str | os.PathLike[str], transformer: Any = None) -> Schema:
         """Read a file that `save` wrote, or that of an agent with the note "schema"."""
         return cls.from_json(read_schema_file(path), transformer)
-
-
-def _numbers_of_rewards(column: RawColumn) -> NDArray[np.float64]:
-    """The rewards [row], NaN where they are missing; refuse text such as "$256.33"."""
-    cure = "convert the column to numbers before"
-    if column.kind == "text":
-        name = f"table[{column.name!r}]"
-        cure += f": for example {name}.str.replace('[$,]', '', regex=True).astype(float)"
-    return numbers_of(column, "reward", cure=cure)
 
 
 def _distinct_roles(*names: str | None) -> set[str]:

@@ -84,7 +84,13 @@ def read_schema_file(path: str | os.PathLike[str]) -> str:
     content = Path(path).read_bytes()
     if content.lstrip()[:1] == b"{":
         return content.decode("utf-8", "replace")
-    notes = read_notes(path)
+    try:
+        notes = read_notes(path)
+    except SavedStateError as error:
+        raise SavedStateError(
+            f"{path} is neither a schema, as Schema.save writes it, nor an agent, as gfucb.save "
+            f"does: {error}"
+        ) from error
     if NOTE not in notes:
         raise SavedStateError(
             f"{path} holds an agent without a schema; save it by gfucb.save(agent, path, "

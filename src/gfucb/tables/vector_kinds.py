@@ -77,6 +77,8 @@ class Embedding:
         found = {}
         for level, vector in self.vectors.items():
             text = str(level).strip()  # as values are read
+            if text in found:
+                raise InvalidInputError(f"vectors must have one vector for {text!r}, got two")
             try:
                 found[text] = tuple(float(value) for value in vector)
             except (TypeError, ValueError):

@@ -25,6 +25,7 @@ LARGEST_INPUT = 1e15
 OF_DECISION = "the decision has"
 # What to do about arguments that are no numbers.
 ENCODE = "encode such columns as numbers with gfucb.tables, and pass what it returns as *offers"
+PAD = "every action needs as many numbers; pad action sets of different sizes, and pass `available`"
 CURES = {
     "rewards": "convert them to numbers, and leave out rows without a reward",
     "tasks": "number tasks from 0, or use gfucb.Agent, whose tasks have names",
@@ -48,6 +49,11 @@ def to_tensor(value: Any, name: str) -> Tensor:
         if array.dtype.kind == "O":  # such as a data frame of floats and booleans
             array = _plain_numbers(array)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        if "inhomogeneous" in str(error):
+            raise InvalidInputError(
+                f"{name} must be a tensor or array of numbers, got lists of different lengths; "
+                f"{CURES.get(name, PAD)}"
+            ) from None
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
     if array.dtype.kind in "USOMmV":
         raise InvalidInputError(
@@ -59,7 +65,7 @@ def to_tensor(value: Any, name: str) -> Tensor:
             f"{name} must be numbers without gaps, got a masked array; fill it, or pass `available`"
         )
     try:
-        return torch.tensor(array)
+        return torch.tensor(_of_torch_type(array))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"{name} must be a tensor or array of numbers: {error}") from error
 
@@ -190,6 +196,16 @@ def _require_dense(value: Tensor, name: str) -> None:
     if value.is_quantized or value.is_meta:
         kind = "quantized" if value.is_quantized else "meta"
         raise InvalidInputError(f"{name} must be a tensor of plain numbers, got a {kind} tensor")
+
+
+def _of_torch_type(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers in a type of torch: without extended precision, foreign byte orders."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "f" and size > 8:
+        return array.astype(np.float64)
+    if kind == "u" and size > 1 and (array <= np.iinfo(np.int64).max).all():
+        return array.astype(np.int64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _plain_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

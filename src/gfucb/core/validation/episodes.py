@@ -137,9 +137,10 @@ def _next_candidates(
     following = _array(next_candidates, "next_candidates", ~over)
     fits = following.ndim == inputs.ndim + 1 and following.shape[2:] == inputs.shape[1:]
     if not fits or len(following) != len(inputs) or 0 in following.shape:
+        expected = ", ".join(map(str, (len(inputs), "action", *inputs.shape[1:])))
         raise InvalidInputError(
-            f"next_candidates must have the shape [row, action, *input] = [{len(inputs)}, ..., "
-            f"{list(inputs.shape[1:])}], got {list(following.shape)}"
+            f"next_candidates must have the shape [row, action, *input] = [{expected}], "
+            f"got {list(following.shape)}"
         )
     # Distinct rows are recognised by their bytes, so all must be of one type.
     return following.astype(inputs.dtype, copy=False)
@@ -148,6 +149,12 @@ def _next_candidates(
 def _require_tasks(tasks: list[int], num_tasks: int) -> None:
     if tasks and not (0 <= min(tasks) and max(tasks) < num_tasks):
         raise InvalidInputError(f"tasks are numbered 0 to {num_tasks - 1}, got {tasks}")
+
+
+def to_numpy(tensor: Tensor) -> NDArray[np.generic]:
+    """The numbers of a tensor on the CPU; numpy has no bfloat16, so that these become float32."""
+    plain = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    return np.asarray(plain.numpy())
 
 
 def _array(
@@ -162,7 +169,7 @@ def _array(
     """
     is_plain = type(value) is Tensor and value.is_cpu and not value.requires_grad
     try:
-        given: NDArray[np.generic] = value.numpy() if is_plain else _converted(value, name)
+        given = to_numpy(value) if is_plain else _converted(value, name)
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -187,7 +194,7 @@ def _array(
 def _converted(value: Any, name: str) -> NDArray[np.generic]:
     if isinstance(value, np.ndarray) and value.dtype.kind in "bfiu":
         return value
-    return to_tensor(value, name).cpu().numpy()
+    return to_numpy(to_tensor(value, name).cpu())
 
 
 def _rewards(rewards: Any, rows: int) -> Floats:

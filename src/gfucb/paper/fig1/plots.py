@@ -73,11 +73,14 @@ def caption(rows: pd.DataFrame) -> str:
     )
 
 
-def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
-    styles = dict(STYLES)
+def _styles(rows: pd.DataFrame) -> dict[Curve, tuple[str, str, str]]:
+    """Of all curves, also of the best epsilon among those that were run."""
     best = Curve("eps-greedy", 1, epsilon=best_epsilon(rows))
-    if best not in styles:
-        styles[best] = ("#44a7d4", "--", f"independent ε-greedy ({best.epsilon:g}, best)")
+    return {best: ("#44a7d4", "--", f"independent ε-greedy ({best.epsilon:g}, best)")} | STYLES
+
+
+def _draw_curves(axes: Axes, rows: pd.DataFrame) -> None:
+    styles = _styles(rows)
     last = int(rows["round"].max())
     ends: dict[str, tuple[float, str]] = {}
     stopped_early = []
@@ -152,11 +155,12 @@ def _draw_regret_by_time(axes: Axes, rows: pd.DataFrame) -> None:
     """Final regret against the wall time of a run."""
     axes.set(xscale="log", yscale="log")
     points = {}
-    for curve, (colour, style, label) in STYLES.items():
+    for curve, (colour, style, label) in _styles(rows).items():
         regrets = final_regrets(rows, curve).to_numpy(float)
         if len(regrets):
             point = (_seconds(rows, curve), float(regrets.mean()))
-            axes.plot(*point, MARKERS[style], color=colour, ms=6)
+            face = "none" if style == "--" else colour  # shows what is below it
+            axes.plot(*point, MARKERS[style], color=colour, mfc=face, mew=1.4, ms=6)
             short = label if curve.agent == "gfucb" else label.removesuffix(", M = 10")
             points[short] = (*point, colour)
     axes.set(xlabel="seconds per run", ylabel="final regret per task")
@@ -168,5 +172,6 @@ def _draw_regret_by_time(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _seconds(rows: pd.DataFrame, curve: Curve) -> float:
+    """Mean seconds of a run; rows have hundredths, and a logarithmic axis has no zero."""
     own = rows_of(rows, curve)
-    return float(own[own["round"] == own["round"].max()]["seconds"].mean())
+    return max(float(own[own["round"] == own["round"].max()]["seconds"].mean()), 0.01)
