@@ -21,7 +21,7 @@ class DistinctRows:
     def __init__(self) -> None:
         self._index: dict[tuple[int, bytes], int] = {}
         self._tasks = GrowingColumn(np.int64)
-        self._rows: NDArray[np.generic] | None = None  # has room for more; None without rows
+        self._rows: NDArray[np.generic] | None = None  # longer than what it holds
         self._stacked: tuple[Tensor, Tensor] | None = None
         self._flat: Tensor | None = None
         self._arrays: tuple[Floats, Integers] | None = None
