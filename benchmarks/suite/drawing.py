@@ -22,6 +22,7 @@ def ratio_figure(ratios: pd.DataFrame) -> Figure:
         axes.axvline(limit, color="#777777", linewidth=0.8, linestyle=style)
     labels = ratios["family"] + "  (" + ratios["best_alternative"] + ")"
     axes.set_yticks(height, list(labels))
+    axes.set_ylim(-1, len(ratios))
     axes.set_xscale("log")
     ticks = [t for t in (0.2, 0.5, 0.8, 1.1, 2.0, 5.0, 10.0) if t <= 1.1 or t <= 1.2 * ratio.max()]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
