@@ -190,9 +190,8 @@ def test_states_that_recur_are_not_merged_into_regions():
 
 
 def test_of_equal_means_the_one_whose_rewards_come_first_is_best():
-    counts = (
-        CellCounts()
-    )  # state 0: action 0 stays, action 1 goes to state 1, which pays 1 and ends
+    # In state 0 action 0 stays, and action 1 goes to state 1, which pays 1 and ends.
+    counts = CellCounts()
     zeros, pairs, next_states = np.zeros(4, dtype=np.int64), np.arange(4), np.array([0, 1, -1, -1])
     counts.add(zeros, pairs, next_states, np.array([0.0, 0.0, 1.0, 1.0]))
     means = {}
@@ -206,3 +205,21 @@ def test_of_equal_means_the_one_whose_rewards_come_first_is_best():
         means[are_shared] = values.means[0]
     np.testing.assert_array_equal(means[False], 1.0)
     assert means[True].argmax() >= 2 and means[True][1] > means[True][0] > 1 - 1e-5
+
+
+def test_what_is_unknown_is_tried_early_where_stages_share_states():
+    # In state 0 action 0 stays, and action 1 goes to state 1, where action 1 was never tried.
+    counts, state_pairs = CellCounts(), np.arange(4).reshape(2, 2)
+    zeros = np.zeros(3, dtype=np.int64)
+    counts.add(zeros, np.arange(3), np.array([0, 1, 1]), np.zeros(3))
+    gains = {}
+    for are_shared in (False, True):
+        values = StageValues.after_the_last(1, 2)
+        for _ in range(5):
+            values = StageValues.of(
+                counts, state_pairs, 4, values, (0.0, 1.0), are_shared=are_shared
+            )
+        stays, goes = values.preference[0, :2]
+        gains[are_shared] = goes - stays
+    assert gains[False] < 0.001  # it can be reached later as well, up to the last stage
+    assert gains[True] > 0.01
