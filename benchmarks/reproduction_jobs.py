@@ -26,13 +26,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="results directory")
     parser.add_argument("--only", nargs="+", default=["*"], help="patterns of names of jobs")
     parser.add_argument("--quick", action="store_true", help="the small version")
+    parser.add_argument("--data-dir", help="directory with the files of MNIST")
+    parser.add_argument("--device", default="cpu", help="of the networks")
     given = parser.parse_args(words)
     for pattern in given.only:
         reproduce(
             given.name,
             REPRODUCTIONS[given.name],
             given.out,
-            Options(quick=given.quick),
+            Options(quick=given.quick, data_dir=given.data_dir, device=given.device),
             advance=lambda done: print(f"{done} jobs", flush=True),
             only=pattern,
             only_jobs=True,

@@ -1,12 +1,13 @@
-"""Regret with self-supervision on MNIST, digits, and images whose views are wrong.
+"""Regret with and without self-supervision on MNIST, digits, and images whose views are wrong.
 
     python -m benchmarks.self_supervision run --data DATA --device cuda --out DIRECTORY
     python -m benchmarks.self_supervision table --out DIRECTORY
 
 `run` makes the jobs that are missing, or those whose names are given with --jobs; several
 processes may make different jobs at once. `table` writes all rows, their provenance and a
-table beside this file. On MNIST the runs without self-supervision are those of `gfucb reproduce
-fig1`, on digits those of `benchmarks/regret.py`, on the same seeds. No setting was tuned on them.
+table beside this file. On MNIST the runs with self-supervision are those of `gfucb reproduce fig1`;
+on digits those without it are of `benchmarks/regret.py`. Seeds are the same. No setting was tuned
+on them.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from gfucb.runs.provenance import current_provenance
 from gfucb.runs.text_files import csv_text, read_csv, read_json, write_json, write_text
 
 HERE = Path(__file__).parent
-WITHOUT, WITHOUT_DIGITS = HERE.parent / "results" / "fig1" / "rows.csv", HERE / "regret.csv"
+FIGURE, WITHOUT_DIGITS = HERE.parent / "results" / "fig1" / "rows.csv", HERE / "regret.csv"
 FIRST_SEED, FIRST_SEED_OF_DIGITS = 200, 300
-WITHOUT_VIEWS = ", without"
+WITHOUT = ", without"
 
 Images = Literal["mnist", "digits", "mnist rotation", "digits rotation"]
 
@@ -108,15 +109,18 @@ def tasks(count: int) -> Curve:
     return Curve("gfucb", count, num_tasks=count)
 
 
-FIGURE_JOBS = (
-    Job("M=10", Curve("gfucb")),
-    Job("M=10, greedy", Curve("greedy")),
-    Job("M=100", tasks(100), num_seeds=5),
-    Job("K=5", Curve("gfucb", num_actions=5)),
-    Job("K=5, greedy", Curve("greedy", num_actions=5)),
-    Job("K=2", Curve("gfucb", num_actions=2)),
-    Job("K=2, greedy", Curve("greedy", num_actions=2)),
-    Job("M=1", Curve("gfucb", 1), num_seeds=5),
+FIGURE_CURVES = {
+    "M=10": Curve("gfucb"),
+    "M=10, greedy": Curve("greedy"),
+    "M=100": tasks(100),
+    "M=1": Curve("gfucb", 1),
+    "K=5": Curve("gfucb", num_actions=5),
+    "K=5, greedy": Curve("greedy", num_actions=5),
+    "K=2": Curve("gfucb", num_actions=2),
+    "K=2, greedy": Curve("greedy", num_actions=2),
+}
+FIGURE_JOBS = tuple(
+    Job(f"{name}{WITHOUT}", curve, is_used=False) for name, curve in FIGURE_CURVES.items()
 )
 DIGITS_JOBS = (
     Job("digits, M=10", tasks(10), images="digits", num_rounds=200),
@@ -126,7 +130,7 @@ DIGITS_JOBS = (
 WRONG_VIEWS_JOBS = tuple(
     Job(f"{images}{end}", tasks(10), images=images, num_rounds=100, is_used=not end)
     for images in ("mnist rotation", "digits rotation")
-    for end in ("", WITHOUT_VIEWS)
+    for end in ("", WITHOUT)
 )
 JOBS = FIGURE_JOBS + DIGITS_JOBS + WRONG_VIEWS_JOBS
 BY_NAME = {job.name: job for job in JOBS}
@@ -179,16 +183,16 @@ def write_table(out: Path) -> None:
 def table(rows: pd.DataFrame) -> str:
     """Final regret with and without self-supervision, and ratios on paired seeds, as markdown."""
     found = {str(name): final(own, BY_NAME[str(name)].curve) for name, own in rows.groupby("job")}
-    parts = [figure_lines(found), greedy_lines(found), digits_lines(found), wrong_lines(found)]
+    parts = [figure_lines(found), greedy_lines(), digits_lines(found), wrong_lines(found)]
     filled = [part for part in parts if not part[-1].startswith("|---")]
     lines = [line for part in filled for line in part]
     return "\n".join(["# Self-supervision on images", *lines, ""])
 
 
 def figure_lines(found: dict[str, pd.Series]) -> list[str]:
-    """MNIST, against the runs of Figure 1."""
-    without = pd.read_csv(WITHOUT)
-    oracle = final(without, Curve("oracle-ucb", 1))
+    """MNIST: the runs of Figure 1 against those without self-supervision."""
+    rows = pd.read_csv(FIGURE)
+    oracle = final(rows, Curve("oracle-ucb", 1))
     lines = [
         "",
         "## MNIST, T = 600",
@@ -196,21 +200,27 @@ def figure_lines(found: dict[str, pd.Series]) -> list[str]:
         "| runs | seeds | without | with | with / without | with / UCB on the true digits |",
         "|---|---|---|---|---|---|",
     ]
-    for job in (job for job in FIGURE_JOBS if job.name in found):
-        regrets = found[job.name]
-        before = final(without, job.curve)
-        is_ten = job.curve.num_actions == Curve("").num_actions
-        to_oracle = paired_ratio(regrets, oracle.reindex(regrets.index)) if is_ten else ""
-        lines.append(f"| {job.name} {compared(regrets, before)} {to_oracle} |")
+    for name, curve in FIGURE_CURVES.items():
+        if (job := f"{name}{WITHOUT}") in found:
+            before = found[job]
+            regrets = final(rows, curve).reindex(before.index)
+            is_ten = curve.num_actions == Curve("").num_actions
+            to_oracle = paired_ratio(regrets, oracle.reindex(regrets.index)) if is_ten else ""
+            lines.append(f"| {name} {compared(regrets, before)} {to_oracle} |")
     return lines
 
 
-def greedy_lines(found: dict[str, pd.Series]) -> list[str]:
-    """GFUCB against multitask greedy."""
-    lines = ["", "| GFUCB / multitask greedy, both with self-supervision | ratio |", "|---|---|"]
+def greedy_lines() -> list[str]:
+    """GFUCB against multitask greedy, on all seeds that both have in Figure 1."""
+    rows = pd.read_csv(FIGURE)
+    lines = [
+        "",
+        "| GFUCB / multitask greedy, both with self-supervision | seeds | ratio |",
+        "|---|---|---|",
+    ]
     for name in ("M=10", "K=5", "K=2"):
-        if name in found and f"{name}, greedy" in found:
-            lines.append(f"| {name} | {paired_ratio(found[name], found[f'{name}, greedy'])} |")
+        own, greedy = (final(rows, FIGURE_CURVES[name + end]) for end in ("", ", greedy"))
+        lines.append(f"| {name} | {len(own)} | {paired_ratio(own, greedy)} |")
     return lines
 
 
@@ -248,7 +258,7 @@ def wrong_lines(found: dict[str, pd.Series]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for job in (job for job in WRONG_VIEWS_JOBS if job.is_used and job.name in found):
-        if (other := f"{job.name}{WITHOUT_VIEWS}") in found:
+        if (other := f"{job.name}{WITHOUT}") in found:
             lines.append(f"| {job.name} {compared(found[job.name], found[other])}")
     return lines
 

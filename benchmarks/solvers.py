@@ -64,7 +64,7 @@ def main() -> None:
 def measured(seed: int) -> list[Measurement]:
     """All measurements of one seed."""
     environment = ImageBandit(load_digits(), num_tasks=TASKS, seed=seed)
-    agent, done = gfucb.GFUCB(TASKS, seed=seed, value_range=(0.0, 1.0), self_supervision=None), 0
+    agent, done = gfucb.GFUCB(TASKS, seed=seed, value_range=(0.0, 1.0)), 0
     rows: list[Measurement] = []
     for time_ in TIMES:
         for _ in play(agent, environment, num_rounds=time_, rounds_done=done):

@@ -115,10 +115,13 @@ def test_additional_seeds_run_only_if_no_seeds_are_requested():
         own = [p.name for p in jobs(options) if p.name.startswith(f"{curve.name}-seeds=")]
         return [name.split("seeds=")[1] for name in own]
 
-    in_twenties = ["200-219", "220-239", "240-259", "260-279", "280-299"]
+    in_twenties = ["200-219", "220-239", "240-259"]
     assert seeds_of(GFUCB_TEN, Options()) == seeds_of(GREEDY_TEN, Options()) == in_twenties
     assert seeds_of(Curve("gfucb", 5), Options()) == ["200-219"]
     assert seeds_of(Curve("paper"), Options()) == ["200-200", "201-201", "202-202"]
+    in_fives = ["200-204", "205-209", "210-214", "215-219"]
+    assert seeds_of(Curve("gfucb", 1), Options()) == in_fives  # ten networks for each seed
+    assert seeds_of(Curve("gfucb", 100, num_tasks=100), Options()) == in_fives
     assert seeds_of(GFUCB_TEN, Options(seeds=(3, 4))) == ["3-4"]
 
 

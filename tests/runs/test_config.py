@@ -58,7 +58,7 @@ def test_runs_state_whether_networks_learn_from_all_candidates(name):
         config = replace(with_settings(name, BanditAgentConfig()), self_supervision=setting)
         decision = make_agent(config, environment, 0).decide(candidates)
         assert (decision.offered is not None) == is_offered
-    assert BanditAgentConfig().self_supervision == "none"  # of all stored results
+    assert BanditAgentConfig().self_supervision == "auto"  # as in gfucb.GFUCB
 
 
 @pytest.mark.parametrize("kind", ["rotation", "mirroring", "contrast"])

@@ -29,7 +29,7 @@ def test_a_finished_job_is_not_made_again(job, tmp_path, capsys):
     assert seeds == {200, 201}
 
 
-def test_the_runs_use_self_supervision(monkeypatch):
+def test_the_runs_of_the_figure_use_self_supervision_by_default(monkeypatch):
     made = []
     sizes, options = Sizes(num_rounds=1, stride=1), Options(quick=True)
     module = curve_rows.__globals__
@@ -41,22 +41,21 @@ def test_the_runs_use_self_supervision(monkeypatch):
 
     benchmark_gfucb = module["BATCHED"]["gfucb"]
     monkeypatch.setitem(module["BATCHED"], "gfucb", make)
-    curve_rows(curve, [0], sizes, options, self_supervision="auto")
     curve_rows(curve, [0], sizes, options)
+    curve_rows(curve, [0], sizes, options, self_supervision=None)
     assert made == ["auto", None]
 
 
 def test_the_table_has_the_ratios_of_paired_seeds():
-    without = pd.read_csv(benchmark.WITHOUT)
-    ten = without[(without["agent"] == "gfucb") & (without["group_size"] == 10)]
+    rows = pd.read_csv(benchmark.FIGURE)
+    ten = rows[(rows["agent"] == "gfucb") & (rows["group_size"] == 10)]
     own = ten[(ten["num_actions"] == 10) & (ten["seed"] < 220)]
-    half = own.assign(job="M=10", regret=own["regret"] / 2)
-    greedy = half.assign(job="M=10, greedy", agent="greedy", regret=half["regret"] * 4)
-    text = benchmark.table(pd.concat([half, greedy]))
+    twice = own.assign(job="M=10, without", regret=own["regret"] * 2)
+    text = benchmark.table(twice)
     line = next(line for line in text.splitlines() if line.startswith("| M=10 | 20"))
     assert "| 0.50 (95% CI 0.50 to 0.50) |" in line
-    assert "| M=10 | 0.25 (95% CI 0.25 to 0.25) |" in text
-    assert "K=5" not in text
+    assert "| K=5 | 20 |" in text  # against greedy
+    assert "| M=1 |" not in text
 
 
 def test_digits_have_ratios_to_linucb():

@@ -122,7 +122,6 @@ def confidence_sets(runs: LoggedRuns, source: ImageSource) -> dict[tuple[int, in
                 runs.num_tasks,
                 seed=seed,
                 value_range=DEFAULT_VALUE_RANGE,
-                self_supervision=None,
                 device=source.device,
             )
             for seed in runs.seeds

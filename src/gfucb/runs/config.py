@@ -59,9 +59,8 @@ class BanditAgentConfig(AgentConfig):
     refit_growth: float | None = None
     """Refit the representation when the data has grown by this factor. By default finite
     classes refit in every round, ids at 1.1, others at 1.3."""
-    self_supervision: Literal["none", "auto"] = "none"
-    """Whether networks learn from all candidates: none, or auto (images of the default network).
-    Stored results were computed with none; auto is the default of `gfucb.GFUCB`."""
+    self_supervision: Literal["none", "auto"] = "auto"
+    """Whether networks learn from all candidates: none, or auto (images of the default network)."""
     fit_steps: int | None = None
     """Gradient steps in one fit of the default network while tasks have at most ten samples. By
     default 60, and 20 for images of 16 x 16 and more."""

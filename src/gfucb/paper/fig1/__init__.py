@@ -20,6 +20,8 @@ CHOICES = """\
 - The paper does not state the number of actions K. An action set has ten images, and digits may
   repeat; we add K = 5 and K = 2, where the random contexts alone cause exploration. Task i pays a
   permutation of 0, 0.1, .., 0.9, and the tasks have distinct best digits.
+- GFUCB, multitask greedy and ε-greedy also learn from the candidates that were not chosen
+  (self-supervision, the default for images), unless their rewards show that it does not help.
 - Independent ε-greedy has the same network and fit as GFUCB. We report ε = 0.1 and the best ε of a
   grid, selected on the evaluation seeds, which favours this baseline. Multitask greedy, which the
   paper omits, separates the effect of sharing from the effect of the exploration bonus.
@@ -29,7 +31,7 @@ CHOICES = """\
   M = 10 only. The literal sum diverges and chooses close to uniformly, so its runs stop early.
 - Differences are paired by seed. A claim about one seed has no verdict; the table has its regret.
   The effect of the bonus is smaller than the variation between runs, so GFUCB and multitask greedy
-  with M = 10 have 80 additional seeds, which count for this ratio only; figure and table show the
+  with M = 10 have 40 additional seeds, which count for this ratio only; figure and table show the
   20 seeds that all curves share.
 - Seconds are wall time on the device named below. Runs in one batch share its time equally. Some
   runs of the paper's procedure shared the device with other work, so their times are too high.

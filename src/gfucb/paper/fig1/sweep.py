@@ -26,13 +26,14 @@ from gfucb.runs.registry import AGENTS
 SEEDS = tuple(range(200, 220))
 # The effect of the exploration bonus is smaller than the variation between runs, so the two curves
 # that measure it have additional seeds.
-ADDITIONAL_SEEDS = tuple(range(220, 300))
+ADDITIONAL_SEEDS = tuple(range(220, 260))
 NUM_TASKS = 10
 GROUP_SIZES = (1, 5, 10)
 EPSILONS = (0.01, 0.05, 0.1)
 NUM_ACTIONS = 10
 NUM_PAPER_SEEDS = 3
-SEEDS_PER_JOB = 20  # fewer with many tasks
+# Of a batch: more would not fit beside others on one device.
+MOST_SEEDS, MOST_NETWORKS, MOST_TASKS = 20, 50, 500
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,8 @@ def jobs(options: Options) -> list[Job]:
     sizes = sizes_of(options)
     found = []
     for curve in _curves(options.quick):
-        # Unbatched runs take one seed per job; a batch takes as many seeds as fill the device.
         is_paper = curve.agent in PAPER_VARIANTS
-        block = 1 if is_paper else max(1, SEEDS_PER_JOB // max(1, curve.num_tasks // 50))
-        seeds = _seeds_of(curve, options)
+        seeds, block = _seeds_of(curve, options), _seeds_per_job(curve)
         for some in (seeds[start : start + block] for start in range(0, len(seeds), block)):
             name = f"{curve.name}-seeds={some[0]}-{some[-1]}"
             if is_paper:
@@ -154,19 +153,27 @@ def _seeds_of(curve: Curve, options: Options) -> tuple[int, ...]:
     return seeds + ADDITIONAL_SEEDS if has_more else seeds
 
 
+def _seeds_per_job(curve: Curve) -> int:
+    """The paper's procedure takes one seed; a batch as many as fill the device."""
+    if curve.agent in PAPER_VARIANTS:
+        return 1
+    networks = curve.num_tasks // curve.group_size if curve.agent in BATCHED else 1
+    return min(MOST_SEEDS, MOST_NETWORKS // networks, MOST_TASKS // curve.num_tasks)
+
+
 def curve_rows(
     curve: Curve,
     seeds: Sequence[int],
     sizes: Sizes,
     options: Options,
-    # The committed rows were made without self-supervision.
-    self_supervision: Literal["auto"] | None = None,
+    self_supervision: Literal["auto"] | None = "auto",
     environment: Callable[[int], ImageBandit] | None = None,
 ) -> list[Row]:
     """Run a curve on some seeds: one row for each seed and every `stride` rounds.
 
     `seconds` is the wall time of one seed's run up to that round; batched runs share it equally.
-    `environment` makes that of a seed; by default the one of the figure.
+    `self_supervision` is that of the agents; "auto" is their default. `environment` makes that of a
+    seed; by default the one of the figure.
     """
     make = environment or partial(_environment, curve, options)
     environments = [make(seed) for seed in seeds]
