@@ -6,19 +6,14 @@ import torch
 
 from gfucb import GFUCB
 from gfucb.paper.bonuses import BATCHED_SELECTORS, bonus_statistics, replay_calibrations
-from gfucb.paper.logged_runs import ImageSource, LoggedRuns
-from gfucb.runs.loop import play
+from gfucb.paper.logged_runs import ImageSource, LoggedRuns, confidence_sets
 
 DIGITS = ImageSource(digits=True)
 
 
 def test_a_replayed_agent_equals_the_agent_that_collected_the_log():
-    # A log has no candidates that were not chosen: with self-supervision the two would differ.
-    known = {"seed": 0, "value_range": (0.0, 1.0), "self_supervision": None}
-    player, agent = GFUCB(2, **known), GFUCB(2, **known)
-    environment = LoggedRuns((0,), (9,), 2).environment(DIGITS, 0)
-    list(play(player, environment, num_rounds=9))
-    learned = player.confidence_set(environment.data.images[:1], num_sharing=1)
+    learned = confidence_sets(LoggedRuns((0,), (9,), 2), DIGITS)[0, 9]
+    agent = GFUCB(2, seed=0, value_range=(0.0, 1.0))
     selectors = {"last layer": BATCHED_SELECTORS["last layer"]}
     found = replay_calibrations(agent, learned.data, selectors)
     again = agent.confidence_set(learned.data.inputs[:1])

@@ -17,7 +17,7 @@ __all__ = ["FIG3"]
 CHOICES = """\
 - phi is the network without its heads after T = 600 rounds: 6000 samples for ten tasks, 600 for a
   single task. The single task pays digit / 10. The ten tasks pay permutations of it with distinct
-  best digits.
+  best digits. The network also learns from candidates that were not chosen (self-supervision).
 - Features are scaled to length one, which the paper's network does itself and our default network
   does not. The map is C(i, j) of Appendix C.1 on all test images, for the first seed.
 - *Contrast* is our measure of a strong diagonal: the mean of the diagonal minus the mean absolute

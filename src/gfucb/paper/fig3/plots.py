@@ -93,17 +93,20 @@ def _draw_values(axes: Axes, rows: pd.DataFrame, quantity: str, network: str) ->
         axes.errorbar(
             x + 0.18, values.mean(), half_width(values), fmt="D", ms=4.5, color=colour, capsize=3
         )
+        spread = half_width(values) if len(values) > 1 else 0.0
+        lowest = min(values.min(), values.mean() - spread)
         axes.annotate(
             f"{values.mean():.2f}",
-            (x + 0.18, values.mean()),
-            (6, 0),
+            (x + 0.09, lowest),
+            (0, -6),
             textcoords="offset points",
             color=colour,
-            va="center",
+            ha="center",
+            va="top",
         )
     axes.set_xticks([0, 1], ["1", "10"])
     axes.set_yticks([0, 0.5, 1])
-    axes.set(xlim=(-0.4, 1.9), ylim=(-0.04, 1.04))
+    axes.set(xlim=(-0.6, 1.7), ylim=(-0.04, 1.04))
     axes.grid(visible=False, axis="x")
 
 

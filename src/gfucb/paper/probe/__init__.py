@@ -19,7 +19,8 @@ CHOICES = """\
   images.
 - The representation is frozen after 100, 200, 300 and 600 rounds, which is 1000 to 6000 samples of
   ten tasks with distinct best digits. The single task pays digit / 10 and has one sample per round.
-  On some seeds it continues to 6000 rounds, for a comparison at equal samples.
+  On some seeds it continues to 6000 rounds, for a comparison at equal samples. These runs are
+  without self-supervision: all that a network knows comes from its rewards.
 - The paper's network is fitted, for at most 200 epochs, to the samples that our default agent
   collected, not to samples of its own.
 - Raw pixels and the untrained network are references that use no bandit data.
