@@ -107,9 +107,15 @@ class Player:
             tasks = self.tasks.repeat(repeats)
             inputs = self.problem.inputs(len(tasks))
             learner.learn(tasks, inputs, self.problem.rewards(inputs, tasks))
+        self.start = self.agent.state()
 
     def measure(self, processes: Shards, *, is_weak: bool) -> dict[str, Any]:
-        """Seconds of every call in this process, and what the fits took of it."""
+        """Seconds of every call in this process, and what the fits took of it.
+
+        The agent starts from the same samples every time: rounds add some, and one agent may be
+        measured more often than another.
+        """
+        self.agent.load_state(self.start)
         fits = FITS if is_weak else 1
         found: dict[str, Any] = {}
         self.shards.taken()
