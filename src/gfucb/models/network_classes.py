@@ -154,18 +154,18 @@ class DefaultNetworkClass(_Networks):
 
     def validate_inputs(self, inputs: Tensor) -> None:
         """Refuse what the network does not read well: large floats, and integers but bytes."""
+        if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
+            raise InvalidInputError(
+                f"inputs are {inputs.dtype}: integers are ids of items, [row, action]. Pass "
+                "columns of numbers as floats, images as bytes or floats, or a representation (of "
+                "several ids, one with torch.nn.Embedding)"
+            )
         if inputs.numel() == 0:
             return
         if inputs.is_floating_point() and float(inputs.abs().max()) > LARGEST_DEFAULT_INPUT:
             raise InvalidInputError(
                 f"inputs reach {float(inputs.abs().max()):.3g}; the default network expects values "
                 "around one. Standardise them, or pass a representation that does"
-            )
-        if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
-            raise InvalidInputError(
-                f"inputs are {inputs.dtype}: integers are ids of items, [row, action]. Pass "
-                "columns of numbers as floats, images as bytes or floats, or a representation (of "
-                "several ids, one with torch.nn.Embedding)"
             )
 
     def initial(
