@@ -154,7 +154,7 @@ class TestEmbeddings:
         rows = found(torch.tensor([[9], [3], [-4], [2], [10**15], [-(10**15)]]))
         assert rows[:, 0].tolist() == [4, 6, 0, 2, 6, 6]
 
-    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64])
+    @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
     def test_without_known_ids_all_are_unknown(self, dtype):
         found = ItemEmbeddings(torch.zeros(0, dtype=dtype), torch.tensor([[7.0]]))
         assert found(torch.tensor([3, -1], dtype=dtype)).tolist() == [[7.0], [7.0]]

@@ -136,6 +136,13 @@ def test_the_index_of_a_frame_are_names():
     assert Agent().decide_from(frame.reset_index(drop=True), tasks=["a"]).action_names is None
 
 
+def test_names_beside_numbers_and_missing_names_are_refused_and_not_dropped():
+    frame = pd.DataFrame({"x": [0.1, 0.2]}, index=["tea", float("nan")])
+    for catalogue in (frame, frame.set_axis(["tea", 7]), ["tea", 7], ["tea", None]):
+        with pytest.raises(InvalidInputError, match="must all have names or all have none, got"):
+            Agent().decide_from(catalogue, tasks=["a"])
+
+
 def test_sums_of_money_are_rewards():
     agent = Agent()
     assert agent.observe(agent.decide(candidates(2), tasks=["a", "b"]), [Decimal("9.99"), 3]) == 2
