@@ -13,7 +13,7 @@ from rich.console import Console
 from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import progress
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.text_files import write_text
 
@@ -113,5 +113,10 @@ class PageCommand:
 
         load_plugins(self.plugin)
         require_parent(self.out)
+        if not self.results.is_dir():
+            raise RunDirectoryError(
+                f"there is no directory {self.results}; `gfucb reproduce` makes one, --results "
+                "names it"
+            )
         write_text(self.out, page_of(self.results, self.out.parent))
         console.print(f"written: {self.out}", highlight=False)
