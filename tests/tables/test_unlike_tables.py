@@ -95,6 +95,16 @@ def test_names_of_an_earlier_version_keep_their_spaces_when_others_are_added():
     assert more.task.names == (" Oslo", "Bergen", "Lima")
 
 
+def test_names_that_join_later_may_be_of_another_type_but_are_a_list():
+    schema = Schema.of(log(), **ROLES)
+    more = schema.with_tasks([5, 6.5])
+    assert more.tasks({"store": ["5", "6.5"]}).tolist() == [schema.num_tasks, schema.num_tasks + 1]
+    assert schema.with_tasks({"Rome", "Paris"}).task.names[-2:] == ("Paris", "Rome")
+    for names in ("Paris", {"Paris": 1}, 5):
+        with pytest.raises(InvalidInputError, match="names for the column 'store' must be a list"):
+            schema.with_tasks(names)
+
+
 @pytest.mark.parametrize("column", [np.array, list, lambda ids: pd.array(ids, dtype="Int64")])
 def test_ids_that_floats_would_round_are_names_of_their_own(column):
     ids = [2**53 + 1, 2**53, -(2**53) - 1, 10**18 + 2, 10**18 + 1, 3]
