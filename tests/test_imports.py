@@ -129,6 +129,28 @@ def test_an_agent_and_a_run_load_only_what_they_use():
     assert result.stdout == expected, result.stderr
 
 
+@pytest.mark.slow
+def test_workers_are_forks_of_a_server_that_has_imported_what_factories_import():
+    result = run(
+        "import importlib, sys\n"
+        "from gfucb.runs.pool import PRELOADED\n"
+        "for name in PRELOADED:\n"
+        "    importlib.import_module(name)\n"
+        "loaded = set(sys.modules)\n"
+        "from gfucb.runs import AGENTS, ENVIRONMENTS\n"
+        "known = {'bandit': 'digits', 'episodic': 'linear-mdp'}\n"
+        "for agent in AGENTS.values():\n"
+        "    entry = ENVIRONMENTS[known[agent.kind]]\n"
+        "    environment = entry.factory(entry.config(name=entry.name), 0)\n"
+        "    try:\n"
+        "        agent.factory(agent.config(name=agent.name), environment, 0)\n"
+        "    except ValueError as error:\n"
+        "        assert 'does not state it' in str(error)\n"
+        "print(sorted(name for name in set(sys.modules) - loaded if name.startswith('gfucb')))\n"
+    )
+    assert result.stdout == "[]\n", result.stderr
+
+
 def test_names_that_runs_load_at_first_use():
     from gfucb import runs
     from gfucb.runs import api, summary

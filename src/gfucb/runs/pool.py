@@ -37,10 +37,14 @@ PRELOADED = (
     "gfucb.runs.single",
     "gfucb.runs.loop",
     "gfucb.bandits",
+    "gfucb.bandits.linear_baselines",
+    "gfucb.bandits.matrix_factorisation",
+    "gfucb.bandits.pooled_tasks",
     "gfucb.environments",
     "gfucb.episodic",
     "gfucb.estimation",
     "gfucb.exploration",
+    "gfucb.models.nn.actionwise",
     "gfucb.theory.lemma_radii",
 )
 
