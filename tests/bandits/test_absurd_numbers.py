@@ -83,6 +83,7 @@ def test_numbers_of_objects_that_would_take_hours_to_make_are_refused(make, mess
         lambda: environments.combination_lock(5, HUGE),
         lambda: environments.linear_mdps(num_states=HUGE),
         lambda: environments.deep_sea(HUGE),
+        lambda: environments.tabular_mdps([[[[1.0]]]], [[[0.0]]], horizon=HUGE),
         lambda: environments.umbrella_chain(HUGE),
         lambda: environments.discounting_chain(HUGE),
         lambda: gfucb.with_actions(torch.rand(2, 3), HUGE),
