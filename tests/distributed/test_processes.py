@@ -277,6 +277,11 @@ def test_functions_that_other_processes_cannot_import_are_refused(make):
         ShardedAgent(make, num_tasks=6, num_shards=2)
 
 
+def test_more_processes_than_a_machine_can_have_are_refused():
+    with pytest.raises(InvalidInputError, match="num_shards must be an integer of at most 1024"):
+        ShardedAgent(make_agent, num_tasks=10**6, num_shards=10**6)
+
+
 def test_agents_that_cannot_be_divided_are_refused():
     with pytest.raises(InvalidInputError, match="LastLayer"):
         Shard(make_agent(2, action_selector=gfucb.exploration.Greedy()), None)

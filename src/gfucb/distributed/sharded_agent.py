@@ -31,6 +31,8 @@ from gfucb.distributed.worker import REFUSED, WorkerSettings, run_worker
 
 # A call is repeated this often if a shard dies.
 REPEATS = 2
+# Each is a process of this machine.
+MOST_SHARDS = 1024
 LOGGER = logging.getLogger(__name__)
 
 
@@ -70,7 +72,7 @@ class ShardedAgent(ClosedAtExit):
         directory: str | Path | None = None,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        self.num_shards = validate_count(num_shards, "num_shards")
+        self.num_shards = validate_count(num_shards, "num_shards", at_most=MOST_SHARDS)
         self.num_tasks = validate_count(num_tasks, "num_tasks", at_least=num_shards)
         if not callable(make_agent):
             raise InvalidInputError(f"make_agent must be a function, got {make_agent!r}")
