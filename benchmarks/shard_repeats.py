@@ -38,6 +38,7 @@ import torch
 from benchmarks import shard_scaling
 from benchmarks.counted_shards import CountedShards
 from benchmarks.machine import cpus, provenance, stolen_seconds
+from benchmarks.process_groups import join_all
 from benchmarks.repeated_rows import NAMES, efficiencies, equal_load, together
 from benchmarks.shard_scaling import BATCH, GOAL, SAMPLES, STRONG_TASKS, WEAK_TASKS, Problem
 
@@ -302,8 +303,7 @@ def main() -> None:
         ]
         for process in processes:
             process.start()
-        for process in processes:
-            process.join(max(1.0, deadline + 10 - time.monotonic()))
+        join_all(processes, "all repetitions", max(1.0, deadline + 10 - time.monotonic()))
         files = list(_repetitions(Path(directory), words.shards))
     rows = together(files)
     found = efficiencies(rows, words.shards)

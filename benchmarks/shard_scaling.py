@@ -43,6 +43,7 @@ from typing import Any
 import torch
 from benchmarks.counted_shards import CountedShards
 from benchmarks.machine import provenance
+from benchmarks.process_groups import join_all
 from torch import Tensor
 
 from gfucb import GFUCB
@@ -222,10 +223,7 @@ def run_case(case: Case) -> dict[str, Any]:
         ]
         for worker in workers:
             worker.start()
-        for worker in workers:
-            worker.join()
-        if any(worker.exitcode for worker in workers):
-            raise SystemExit(f"a shard of {case} has failed")
+        join_all(workers, str(case))
         found = [json.loads(Path(path).read_text()) for path in files]
     return asdict(case) | _together(found)
 

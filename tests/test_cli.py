@@ -153,6 +153,13 @@ def test_presets_lists_presets_and_agents(capsys):
         (["compare", "--agents", "ucb1", "--out", "x"], "unknown agent 'ucb1'; the known ones"),
         (["run", "--agent.name", "ucb1", "--out", "x"], "unknown agent 'ucb1'"),
         (["run", "--num-rounds", "0", "--out", "x"], "num_rounds must be at least 1"),
+        (["run", "--agent.name", "lsvi-ucb", "--out", "x"], "agent 'lsvi-ucb' is for episodic"),
+        (["compare", "--agents", "fitted-q", "--out", "x"], "agent 'fitted-q' is for episodic"),
+        (["fetch-mnist", "--data-dir", __file__], "is no directory; name one for the files"),
+        (
+            ["page", "--results", "y", "--out", "x.md"],
+            "no directory y; `gfucb reproduce` makes one",
+        ),
         (
             ["run", "--environment.noise-scale", "-1", "--out", "x"],
             "noise_scale must be a finite number above 0",

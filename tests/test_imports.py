@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gfucb
+from gfucb.cli.commands import DEFAULTS
 from gfucb.cli.main import main
 
 PACKAGE = Path(gfucb.__file__).parent
@@ -34,6 +35,53 @@ def test_the_overview_and_the_version_need_no_other_package():
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("gfucb: multitask bandits")
     assert result.stdout.endswith(f"gfucb {gfucb.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [["run", "--help"], ["compare", "--preset", "lock", "--help"], ["report", "--help"]],
+        [["reproduce", "--help"], ["page", "--help"], ["bench", "--help"], ["bench", "--quick"]],
+        [["evaluate", "--help"], ["log", "--help"], ["fetch-mnist", "--help"]],
+        [["theory", "--help"], ["audit", "--help"], ["presets", "--help"]],
+        [["compare", "--agents", "gfucp"], ["run", "--num-round", "3", "--out", "x"], ["runs"]],
+    ],
+    ids=lambda words: " ".join(own[0] for own in words),
+)
+def test_help_and_wrong_options_come_without_torch(words):
+    result = run(
+        "import sys\n"
+        "from gfucb.cli.main import main\n"
+        f"for words in {words}:\n"
+        "    try:\n"
+        "        main(words)\n"
+        "    except SystemExit as end:\n"
+        "        assert bool(end.code) != ('--help' in words), (words, end.code)\n"
+        "    else:\n"
+        "        raise AssertionError(words)\n"
+        "    heavy = {'torch', 'numpy', 'scipy', 'pandas', 'matplotlib', 'sqlite3'}\n"
+        "    assert not heavy & set(sys.modules), (words, heavy & set(sys.modules))\n"
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_command_is_among_those_whose_help_is_tested():
+    (mark,) = test_help_and_wrong_options_come_without_torch.pytestmark
+    tested = {words[0] for group in mark.args[1] for words in group if "--help" in words}
+    assert tested == set(DEFAULTS)
+
+
+@pytest.mark.parametrize("name", ["evaluation", "theory"])
+def test_packages_load_their_names_at_first_use(name):
+    package = importlib.import_module(f"gfucb.{name}")
+    tree = ast.parse((PACKAGE / name / "__init__.py").read_text())
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    typed = {a.name: node.module for node in block.body for a in node.names}
+    assert set(typed) == set(package.__all__) <= set(dir(package))
+    for attribute, module in typed.items():
+        assert getattr(package, attribute) is getattr(importlib.import_module(module), attribute)
+    with pytest.raises(AttributeError, match=f"'gfucb.{name}' has no attribute 'evalute'"):
+        _ = package.evalute
 
 
 @pytest.mark.parametrize("name", ["tyro", "rich"])
@@ -79,6 +127,28 @@ def test_an_agent_and_a_run_load_only_what_they_use():
     )
     expected = "[]\nFalse\n['sqlite3']\n['sqlite3']\n['rich', 'sqlite3', 'tyro']\n"
     assert result.stdout == expected, result.stderr
+
+
+@pytest.mark.slow
+def test_workers_are_forks_of_a_server_that_has_imported_what_factories_import():
+    result = run(
+        "import importlib, sys\n"
+        "from gfucb.runs.pool import PRELOADED\n"
+        "for name in PRELOADED:\n"
+        "    importlib.import_module(name)\n"
+        "loaded = set(sys.modules)\n"
+        "from gfucb.runs import AGENTS, ENVIRONMENTS\n"
+        "known = {'bandit': 'digits', 'episodic': 'linear-mdp'}\n"
+        "for agent in AGENTS.values():\n"
+        "    entry = ENVIRONMENTS[known[agent.kind]]\n"
+        "    environment = entry.factory(entry.config(name=entry.name), 0)\n"
+        "    try:\n"
+        "        agent.factory(agent.config(name=agent.name), environment, 0)\n"
+        "    except ValueError as error:\n"
+        "        assert 'does not state it' in str(error)\n"
+        "print(sorted(name for name in set(sys.modules) - loaded if name.startswith('gfucb')))\n"
+    )
+    assert result.stdout == "[]\n", result.stderr
 
 
 def test_names_that_runs_load_at_first_use():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from table_cases import assert_same_state, draw, items, play, reward_of, snapshot
 
-from gfucb import GFUCB, multitask_greedy
+from gfucb import GFUCB, InvalidInputError, multitask_greedy
 from gfucb.bandits import catalogue_learner
 from gfucb.bandits.catalogue_learner import DEVIATIONS, CatalogueLearner
 from gfucb.models.item_features import ItemEmbeddings, positions_of
@@ -142,6 +142,15 @@ class TestIds:
         assert torch.equal(play(agent, items, rounds), play(other, renamed, rounds, reward))
         assert torch.equal(agent.state()["catalogue.rows"], other.state()["catalogue.rows"])
 
+    def test_of_another_type_are_refused_with_the_cure(self):
+        agent = GFUCB(3)
+        agent.observe(agent.decide(items(3, 0).to(torch.int32)), [0.1, 0.2, 0.3])
+        cure = r"numpy.asarray\(ids\).astype\('int32'\)$"
+        with pytest.raises(InvalidInputError, match=cure):
+            agent.decide(items(3, 0))
+        with pytest.raises(InvalidInputError, match="bytes are read as images"):
+            agent.decide(items(3, 0).to(torch.uint8))
+
     def test_an_axis_of_length_one_makes_no_difference(self):
         rounds, agent, other = range(5), GFUCB(3), GFUCB(3)
         found = play(other, lambda *place: items(*place)[:, :, None], rounds)
@@ -154,7 +163,7 @@ class TestEmbeddings:
         rows = found(torch.tensor([[9], [3], [-4], [2], [10**15], [-(10**15)]]))
         assert rows[:, 0].tolist() == [4, 6, 0, 2, 6, 6]
 
-    @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64])
+    @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
     def test_without_known_ids_all_are_unknown(self, dtype):
         found = ItemEmbeddings(torch.zeros(0, dtype=dtype), torch.tensor([[7.0]]))
         assert found(torch.tensor([3, -1], dtype=dtype)).tolist() == [[7.0], [7.0]]

@@ -32,6 +32,7 @@ INPUTS = {
     "images of bytes": (torch.ones(3, 8, 8, dtype=torch.uint8), Learner),
     "ids": (torch.tensor([3, 1, 2]), CatalogueLearner),
     "ids with an axis": (torch.tensor([[3], [1], [2]]), CatalogueLearner),
+    "codes of categories": (torch.tensor([3, 1, 2], dtype=torch.int8), CatalogueLearner),
     "short ids": (torch.tensor([3, 1, 2], dtype=torch.int16), CatalogueLearner),
     "ids of 32 bits": (torch.tensor([3, 1, 2], dtype=torch.int32), CatalogueLearner),
 }

@@ -46,6 +46,12 @@ def test_restoring_clears_diagnostics_and_the_last_selection(tmp_path):
     assert "bonus" not in agent.diagnostics()
 
 
+@pytest.mark.parametrize("path", [None, 5, b"agent"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(gfucb.InvalidInputError, match="must be text or a Path, got"):
+        gfucb.restore(GFUCB(3), path)
+
+
 def test_a_missing_file_is_refused(tmp_path):
     assert_refused(small_agent(), tmp_path / "nowhere", "no saved state at")
 

@@ -58,6 +58,11 @@ def kill_this_process():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def embedding_agent(num_tasks):
+    layers = nn.Sequential(nn.Flatten(0), nn.Embedding(5, 3))
+    return gfucb.GFUCB(num_tasks, layers, seed=0, fit=FIT)
+
+
 def raise_error():
     raise RuntimeError("the shard fails")
 
@@ -199,6 +204,43 @@ def test_a_wrong_decision_of_a_shard_is_refused_and_it_goes_on():
     commands(worker, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("make", "inputs", "message"),
+    [
+        (gfucb.GFUCB, torch.full((1, 8, 8), 1e5), r"inputs reach 1e\+05"),
+        (gfucb.GFUCB, torch.zeros(1, 2, dtype=torch.int64), "integers are ids of items"),
+        (embedding_agent, torch.tensor([[7]]), "does not know all of the numbers 7 to 7"),
+    ],
+    ids=["large images", "pairs of integers", "an id that is too large"],
+)
+def test_inputs_that_one_shard_refuses_are_refused_by_all_and_not_stored(
+    make, inputs, message, tmp_path
+):
+    task = torch.tensor([0])
+    calls = {
+        "decide": {"candidates": inputs[None], "tasks": task, "available": torch.ones(1, 1) > 0},
+        "observe": {
+            "inputs": inputs,
+            "tasks": task,
+            "actions": task,
+            "optimistic_values": torch.zeros(1, dtype=torch.float64),
+            "rewards": torch.ones(1, dtype=torch.float64),
+        },
+    }
+
+    def answers(shards):
+        settings = WorkerSettings(make, 4, shards.index, 2, "", str(tmp_path), 1.0)
+        worker, rows = Worker(settings, shards), 1 - shards.index  # the second shard has none
+        parts = {name: {key: x[:rows] for key, x in own.items()} for name, own in calls.items()}
+        return [worker.answer(Message(name, own)) for name, own in parts.items()]
+
+    one, other = in_threads(2, answers)
+    assert [answer.name for answer in (*one, *other)] == ["refused"] * 4
+    for answer in one:
+        assert re.search(message, answer.facts["error"])
+    assert not list(tmp_path.rglob("rewards*"))
+
+
 class TestDirectories:
     def test_are_used_by_one_agent_with_the_same_numbers(self, tmp_path):
         counts = {"num_tasks": 6, "num_shards": 2}
@@ -233,6 +275,11 @@ class TestDirectories:
 def test_functions_that_other_processes_cannot_import_are_refused(make):
     with pytest.raises(InvalidInputError, match="make_agent"):
         ShardedAgent(make, num_tasks=6, num_shards=2)
+
+
+def test_more_processes_than_a_machine_can_have_are_refused():
+    with pytest.raises(InvalidInputError, match="num_shards must be an integer of at most 1024"):
+        ShardedAgent(make_agent, num_tasks=10**6, num_shards=10**6)
 
 
 def test_agents_that_cannot_be_divided_are_refused():

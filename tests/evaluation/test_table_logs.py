@@ -10,7 +10,7 @@ import torch
 import gfucb
 from gfucb.cli.main import main
 from gfucb.core.errors import DataFileError, GFUCBError, InvalidInputError, SavedStateError
-from gfucb.evaluation import LogColumns, UniformPolicy, evaluate, log_of_table
+from gfucb.evaluation import LogColumns, UniformPolicy, evaluate, log_of_decisions, log_of_table
 from gfucb.evaluation.agent_files import agent_policy, restored_agent
 from gfucb.evaluation.table_logs import NamedLog
 from gfucb.runs.log_files import read_log
@@ -112,6 +112,28 @@ def test_wrong_tables_are_refused(changes, columns, message):
     table = {"action": ["a", "b"], "probability": [0.5, 0.5], "reward": [1.0, 0.0]}
     with pytest.raises(InvalidInputError, match=message):
         log_of_table(table | changes, columns)
+
+
+def test_what_cannot_be_a_log_names_what_can(table):
+    ids = table.assign(id=[f"u{index}" for index in range(len(table))])
+    for wrong, columns, message in (
+        (ids, COLUMNS, r"LogColumns\(ignore=\(NAME,\)\), on the command line --columns.ignore"),
+        (table, ["action"], r"columns must be LogColumns\(...\), got \['action'\]"),
+        (table, LogColumns(action="reward"), "'reward' can be one part of the log only"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            log_of_table(wrong, columns)
+    agent = gfucb.Agent()
+    with pytest.raises(InvalidInputError, match="store must be a DecisionLog, got Agent; pass the"):
+        log_of_decisions(agent)
+    with pytest.raises(InvalidInputError, match=r"pass agent.model, whose tasks have the numbers"):
+        evaluate(log_of_table(table, COLUMNS).log, agent)
+
+
+def test_numbers_are_names_of_actions_too():
+    table = {"action": [7, 10**18 + 1] * 3, "probability": [0.5] * 6, "reward": [0, 1] * 3}
+    named = log_of_table(table)
+    assert [named.action(name) for name in ("7", 7, 7.0, 10**18 + 1)] == [1, 1, 1, 0]
 
 
 def test_a_saved_agent_reads_the_table_by_its_own_schema(table, saved_agent):

@@ -157,7 +157,7 @@ def test_all_reproduces_the_figures_of_the_paper_in_one_directory_each(monkeypat
         calls.append((name, out, options.quick))
         return []
 
-    monkeypatch.setattr("gfucb.cli.reproduce.reproduce", record)
+    monkeypatch.setattr("gfucb.paper.reproduce", record)
     main(["reproduce", "all", "--quick", "--out", str(tmp_path)])
     assert calls == [(name, tmp_path / name, True) for name in PAPER]
 

@@ -10,7 +10,8 @@ from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.environments import ImageBandit, load_digits
 from gfucb.runs import benchmarks as bench
 from gfucb.runs import load_rows, play, store
-from gfucb.runs.benchmark_results import QUICK_SIZES, BenchSizes, Ratio, Setting
+from gfucb.runs.benchmark_results import Ratio, Setting
+from gfucb.runs.benchmark_sizes import QUICK_SIZES, BenchSizes
 from gfucb.runs.summary import find_runs
 from gfucb.runs.text_files import csv_text, parse_csv
 

@@ -13,6 +13,7 @@ import torch
 from serving_cases import candidates, play
 
 from gfucb import Agent, InvalidInputError
+from gfucb.core.errors import GFUCBWarning
 from gfucb.serving import name_types, register_name_type
 from gfucb.serving.log_tables import log_rows
 from gfucb.serving.names import decode_name, encode_name
@@ -134,6 +135,25 @@ def test_the_index_of_a_frame_are_names():
     decision = Agent().decide_from(frame, tasks=["a"])
     assert decision.inputs[0].tolist() == frame.loc[decision.action_names[0]].tolist()
     assert Agent().decide_from(frame.reset_index(drop=True), tasks=["a"]).action_names is None
+
+
+def test_names_beside_numbers_and_missing_names_are_refused_and_not_dropped():
+    frame = pd.DataFrame({"x": [0.1, 0.2]}, index=["tea", float("nan")])
+    for catalogue in (frame, frame.set_axis(["tea", 7]), ["tea", 7], ["tea", None]):
+        with pytest.raises(InvalidInputError, match="must all have names or all have none, got"):
+            Agent().decide_from(catalogue, tasks=["a"])
+
+
+def test_names_that_differ_by_spaces_are_two_tasks_and_a_warning_names_them(recwarn):
+    agent = Agent(tasks=["oslo", " lima", " "])
+    assert not recwarn
+    with pytest.warns(GFUCBWarning, match="' oslo' and 'oslo' are two tasks, which learn apart"):
+        agent.decide(candidates(2), tasks=["oslo", " oslo"])
+    with pytest.warns(GFUCBWarning, match=r"'rome\\n' and 'rome' are two tasks"):
+        agent.learn(["rome", "rome\n"], candidates(2)[:, 0], [0.1, 0.2])
+    recwarn.clear()
+    agent.decide(candidates(2), tasks=["oslo", " oslo"])  # both are known
+    assert not recwarn and agent.tasks == ("oslo", " lima", " ", " oslo", "rome", "rome\n")
 
 
 def test_sums_of_money_are_rewards():

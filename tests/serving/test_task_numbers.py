@@ -6,6 +6,7 @@ from serving_cases import assert_same, candidates, play, state_of
 
 import gfucb
 from gfucb import GFUCB, Agent, InvalidInputError
+from gfucb.core.errors import DecisionLogError, UnknownNameError
 from gfucb.serving.task_numbers import TaskNumbers
 
 
@@ -75,3 +76,23 @@ def test_arguments_of_randomised_are_arguments_of_an_agent():
         Agent(epsilon=1.5)
     with pytest.raises(InvalidInputError, match="pass epsilon to the model itself"):
         Agent(GFUCB(1), epsilon=0.1)
+
+
+@pytest.mark.parametrize("model", [None, GFUCB(1)])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("reward_limits", "reward_limit"), ("seeds", "seed"), ("x", "")]
+)
+def test_misspelled_arguments_of_an_agent_are_refused_with_those_that_it_has(model, name, meant):
+    perhaps = f", perhaps '{meant}'" if meant else ""
+    message = f"unknown argument of Agent '{name}'{perhaps}; the known ones are: .* representation"
+    with pytest.raises(UnknownNameError, match=message):
+        Agent(model, **{name: 1})
+
+
+def test_a_log_in_use_names_both_that_may_have_to_be_closed(tmp_path):
+    log = gfucb.DecisionLog(tmp_path / "log")
+    Agent(log=log).close()  # the log is that of the caller
+    with pytest.raises(DecisionLogError, match="and that of a DecisionLog which"):
+        Agent(log=tmp_path / "log")
+    log.close()
+    Agent(log=tmp_path / "log").close()

@@ -264,6 +264,7 @@ def test_vectors_of_another_length_are_refused():
         (lambda: Category("abc"), "a list of texts"),
         (lambda: Category(["a", "a"]), "different"),
         (lambda: Hashed(0), "size"),
+        (lambda: Hashed(10**9), "size must be an integer of at most 100000"),
         (lambda: Embedding({}), "a vector for each"),
         (lambda: Embedding({"a": [1], "b": [1, 2]}), "one length"),
         (lambda: Embedding({"a": ["x"]}), "must be numbers"),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import polars
 import pytest
@@ -92,3 +93,30 @@ def test_names_of_an_earlier_version_keep_their_spaces_when_others_are_added():
     earlier = replace(Schema.of(log(), **ROLES), task=Labels("store", (" Oslo", "Bergen")))
     more = earlier.with_tasks_of({"store": ["Oslo", "Lima "]})
     assert more.task.names == (" Oslo", "Bergen", "Lima")
+
+
+def test_names_that_join_later_may_be_of_another_type_but_are_a_list():
+    schema = Schema.of(log(), **ROLES)
+    more = schema.with_tasks([5, 6.5])
+    assert more.tasks({"store": ["5", "6.5"]}).tolist() == [schema.num_tasks, schema.num_tasks + 1]
+    assert schema.with_tasks({"Rome", "Paris"}).task.names[-2:] == ("Paris", "Rome")
+    for names in ("Paris", {"Paris": 1}, 5):
+        with pytest.raises(InvalidInputError, match="names for the column 'store' must be a list"):
+            schema.with_tasks(names)
+    with pytest.raises(InvalidInputError, match="crossed must be True or False, got 5"):
+        Schema.of(log(), **ROLES, crossed=5)
+
+
+@pytest.mark.parametrize("column", [np.array, list, lambda ids: pd.array(ids, dtype="Int64")])
+def test_ids_that_floats_would_round_are_names_of_their_own(column):
+    ids = [2**53 + 1, 2**53, -(2**53) - 1, 10**18 + 2, 10**18 + 1, 3]
+    table = {"user": column(ids), "offer": ["a", "b"] * 3, "sold": [1, 0] * 3}
+    schema = Schema.of(table, task="user", action="offer", reward="sold")
+    assert schema.task.names == tuple(sorted(ids))
+    for kind in (str, float):  # floats have rounded them before
+        names = [kind(value) for value in ids if kind is str or float(value) in ids]
+        assert schema.tasks({"user": names}).tolist() == [
+            sorted(ids).index(int(name)) for name in names
+        ]
+    items = Schema.of({"user": column(ids), "sold": [1, 0] * 3}, item="user", reward="sold")
+    assert len(items.actions.labels) == len(ids)

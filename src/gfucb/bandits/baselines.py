@@ -29,6 +29,7 @@ from gfucb.core.records import Decision, GroupFeatures, Prediction, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
 from gfucb.core.validation.settings import (
+    validate_agents,
     validate_component,
     validate_count,
     validate_methods,
@@ -234,6 +235,7 @@ class Grouped:
                 f"{num_tasks} tasks cannot be split into groups of {group_size}; "
                 "group_size must divide num_tasks"
             )
+        validate_agents(self.num_tasks // self.group_size, "a larger group_size, or one GFUCB")
         self.agents = [self._make(make_agent, group) for group in range(num_tasks // group_size)]
 
     def __repr__(self) -> str:

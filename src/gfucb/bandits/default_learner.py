@@ -234,8 +234,8 @@ def _require_channels_first(shape: torch.Size) -> None:
 
 def is_item(inputs: Tensor) -> bool:
     """Whether inputs [n, *input] are single integers: ids of items."""
-    is_integer = inputs.dtype in (torch.int16, torch.int32, torch.int64)
-    return is_integer and inputs[:1].numel() <= 1
+    is_integer = inputs.dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+    return is_integer and inputs.shape[1:].numel() <= 1  # a shard may have no rows
 
 
 def is_table(inputs: Tensor) -> bool:

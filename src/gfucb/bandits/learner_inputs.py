@@ -40,9 +40,14 @@ def require_alike(inputs: Tensor, stored: Tensor) -> None:
         inputs.is_floating_point() and stored.is_floating_point()
     )
     if not alike:
+        are_ids = not any(x.is_floating_point() or x.dtype == torch.uint8 for x in (inputs, stored))
+        why = (
+            f"pass ids as one type, such as numpy.asarray(ids).astype({str(stored.dtype)[6:]!r})"
+            if are_ids
+            else "bytes are read as images in [0, 1], so the two do not mean the same"
+        )
         raise InvalidInputError(
-            f"this agent has learned from {stored.dtype} inputs, got {inputs.dtype}; "
-            "bytes are read as images in [0, 1], so the two do not mean the same"
+            f"this agent has learned from {stored.dtype} inputs, got {inputs.dtype}; {why}"
         )
 
 

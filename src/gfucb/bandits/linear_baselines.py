@@ -11,6 +11,7 @@ from gfucb.bandits.linear_features import FeatureMap, InputFeatures
 from gfucb.bandits.ridge_groups import TENSORS, RidgeGroups
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import memory_of_tasks
 from gfucb.core.records import Decision, Row
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import (
@@ -176,14 +177,15 @@ class LinearUCB:
     def _new_groups(self, num_features: int) -> RidgeGroups:
         owners = 1 if self.sharing == "pooled" else self.num_tasks
         is_shared = self.sharing == "hierarchical"
-        return RidgeGroups.empty(
-            owners,
-            max(1, self.num_arms),
-            num_features,
-            self.own_ridge if is_shared else self.ridge,
-            self.ridge if is_shared else None,
-            is_centred=self.center,
-        )
+        with memory_of_tasks(self.num_tasks):
+            return RidgeGroups.empty(
+                owners,
+                max(1, self.num_arms),
+                num_features,
+                self.own_ridge if is_shared else self.ridge,
+                self.ridge if is_shared else None,
+                is_centred=self.center,
+            )
 
     def _require_width(self, features: Tensor, groups: RidgeGroups) -> None:
         if features.shape[1] != groups.num_features:

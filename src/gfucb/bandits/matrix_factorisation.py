@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import torch
 from torch import Tensor
 
 from gfucb.bandits.linear_features import item_numbers
+from gfucb.core.memory import memory_for
 from gfucb.core.random import random_stream
 from gfucb.core.records import Decision, Row
 from gfucb.core.validation.arrays import ArrayLike
@@ -81,14 +84,21 @@ class MatrixFactorisation:
     def _clear(self) -> None:
         generator = random_stream(self.seed, "item factors")
         shape = (self.num_items, self.rank)
-        self.item_factors = 0.1 * torch.randn(shape, generator=generator, dtype=torch.float64)
-        self.item_biases = torch.zeros(self.num_items, dtype=torch.float64)
+        with self._memory():
+            self.item_factors = 0.1 * torch.randn(shape, generator=generator, dtype=torch.float64)
+            self.item_biases = torch.zeros(self.num_items, dtype=torch.float64)
         self.tasks = torch.zeros(0, dtype=torch.int64)
         self.items = torch.zeros(0, dtype=torch.int64)
         self.rewards = torch.zeros(0, dtype=torch.float64)
         self.num_fits, self.samples_at_fit = 0, 0
         self._posterior: tuple[Tensor, Tensor] | None = None
         self._bonus: float | None = None
+
+    def _memory(self) -> AbstractContextManager[None]:
+        return memory_for(
+            f"Each of {self.num_tasks} tasks needs a matrix of rank {self.rank}, and each of "
+            f"{self.num_items} items so many numbers: build the agent for those that exist"
+        )
 
     def decide(
         self,
@@ -155,6 +165,12 @@ class MatrixFactorisation:
         self, factors: Tensor, targets: Tensor, groups: Tensor, num_groups: int
     ) -> tuple[Tensor, Tensor]:
         """Ridge regressions on (factor, 1): weights [group, rank + 1] and the inverse Grams."""
+        with self._memory():
+            return self._solved(factors, targets, groups, num_groups)
+
+    def _solved(
+        self, factors: Tensor, targets: Tensor, groups: Tensor, num_groups: int
+    ) -> tuple[Tensor, Tensor]:
         features, width = _with_constant(factors), self.rank + 1
         outer = (features[:, :, None] * features[:, None, :]).flatten(1)
         grams = features.new_zeros(num_groups, width * width).index_add_(0, groups, outer)

@@ -20,7 +20,7 @@ from gfucb.runs.build_run import with_settings
 from gfucb.runs.config import AgentConfig, EnvironmentConfig
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.presets import PRESETS, Preset
-from gfucb.runs.registry import AGENTS, ENVIRONMENTS
+from gfucb.runs.registry import AGENTS, ENVIRONMENTS, default_agent_config
 
 # The preset of a command line that names none, for each kind of environment.
 DEFAULT_PRESETS = {"bandit": "digits", "episodic": "linear-mdp"}
@@ -68,14 +68,15 @@ class Choices:
     def run_defaults(self) -> dict[str, Any]:
         """Defaults of `run`."""
         preset = PRESETS[self.preset_name()]
-        agent = with_settings(self.agent or preset.agent.name, preset.agent)
-        return self.defaults() | {"agent": agent}
+        name = self.agent or preset.agent.name
+        return self.defaults() | {"agent": with_settings(name, _values(preset, [name]))}
 
     def compare_defaults(self) -> dict[str, Any]:
         """Defaults of `compare`."""
         preset = PRESETS[self.preset_name()]
         agents = self.agents or preset.agents
-        settings = shared_settings([AGENTS[name].config for name in agents], preset.agent)
+        values = _values(preset, agents)
+        settings = shared_settings([AGENTS[name].config for name in agents], values)
         return self.defaults() | {"agents": agents, "agent": settings, "seeds": preset.seeds}
 
     def _environment(self, preset: Preset) -> EnvironmentConfig:
@@ -89,6 +90,16 @@ class Choices:
         own = {f.name for f in fields(preset.environment)} & names - {"name"}
         values = {name: getattr(preset.environment, name) for name in own}
         return config(**(values | {"name": self.environment}))
+
+
+def _values(preset: Preset, agents: Sequence[str]) -> AgentConfig:
+    """The values of the preset for agents of its kind; settings of other agents mean other things.
+
+    An agent of another kind cannot be run, which the command says after the settings are read.
+    """
+    kinds = {AGENTS[name].kind for name in agents}
+    is_fitting = AGENTS[preset.agent.name].kind in kinds
+    return preset.agent if is_fitting else default_agent_config(agents[0])
 
 
 def shared_settings(configs: Sequence[type[AgentConfig]], values: AgentConfig) -> AgentConfig:

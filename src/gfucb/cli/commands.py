@@ -82,7 +82,7 @@ def _audit(words: Words) -> Command:
 
 def _bench(words: Words) -> Command:
     from gfucb.cli.tools import BenchCommand
-    from gfucb.runs.benchmark_results import QUICK_SIZES, BenchSizes
+    from gfucb.runs.benchmark_sizes import QUICK_SIZES, BenchSizes
 
     return BenchCommand(tyro.MISSING, sizes=QUICK_SIZES if "--quick" in words else BenchSizes())
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gfucb.runs.engines import ENGINES, EngineSettings
-from gfucb.runs.jobs import Engine, Job
+if TYPE_CHECKING:
+    from gfucb.runs.jobs import Engine, Job
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class EngineOptions:
 
     def make(self, default_processes: int, data_dir: str | None) -> Engine:
         """The engine; `default_processes` are those of the command."""
+        from gfucb.runs.engines import ENGINES, EngineSettings  # not at the top: they need torch
+
         settings = EngineSettings(self.processes, default_processes, self.address, data_dir)
         return ENGINES[self.engine].factory(settings)
 

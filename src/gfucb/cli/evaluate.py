@@ -7,35 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
 import tyro
 from rich.console import Console
 
 from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import evaluation_table
 from gfucb.core.errors import GFUCBWarning
-from gfucb.evaluation import (
-    ESTIMATORS,
-    Betting,
-    ConfidenceSequence,
-    EmpiricalBernstein,
-    Evaluation,
-    LogColumns,
-    NamedLog,
-    evaluate,
-)
-from gfucb.runs.log_files import read_log
+from gfucb.evaluation import ESTIMATORS, LogColumns
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import named_policy
 from gfucb.runs.text_files import write_json
-from gfucb.tables import Schema
 
-SEQUENCES: dict[str, ConfidenceSequence] = {
-    "empirical-bernstein": EmpiricalBernstein(),
-    "betting": Betting(),
-}
+if TYPE_CHECKING:
+    from gfucb.evaluation import Evaluation, NamedLog
 
 
 @dataclass(frozen=True)
@@ -90,6 +76,12 @@ class EvaluateCommand:
 
     def __call__(self, console: Console) -> None:
         """Read the log, evaluate every policy, print the table."""
+        # Not at the top, here and below: `--help` needs no torch.
+        import torch
+
+        from gfucb.runs.log_files import read_log
+        from gfucb.tables import Schema
+
         require_parent(self.json)
         load_plugins(self.plugin)
         torch.set_num_threads(1)
@@ -113,6 +105,12 @@ class EvaluateCommand:
             write_json(self.json, content)
 
     def _evaluate(self, word: str, named: NamedLog) -> Evaluation:
+        from gfucb.evaluation import Betting, ConfidenceSequence, EmpiricalBernstein, evaluate
+
+        sequences: dict[str, ConfidenceSequence] = {
+            "empirical-bernstein": EmpiricalBernstein(),
+            "betting": Betting(),
+        }
         return evaluate(
             named.log,
             named_policy(word, named),
@@ -120,7 +118,7 @@ class EvaluateCommand:
             reward_range=self.reward_range,
             confidence=self.confidence,
             max_weight=self.max_weight,
-            sequence=SEQUENCES[self.sequence],
+            sequence=sequences[self.sequence],
             folds=self.folds,
             seed=self.seed,
         )

@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import pandas as pd
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -19,8 +18,6 @@ from rich.table import Table
 from gfucb.cli.paths import require_parent
 from gfucb.core.errors import DataFileError, InvalidInputError
 from gfucb.core.files import atomic_write
-from gfucb.serving import DecisionLog
-from gfucb.serving.log_tables import COLUMNS, RowFilter, log_rows, verify_log, write_csv
 
 SHOWN = ("id", "time", "task", "action", "probability", "mean", "status", "reward")
 TITLES = {"time": "time, UTC", "probability": "prob."}
@@ -58,6 +55,10 @@ class LogCommand:
 
     def __call__(self, console: Console) -> None:
         """Verify, then show or export."""
+        # Not at the top, here and below: `--help` needs no torch.
+        from gfucb.serving import DecisionLog
+        from gfucb.serving.log_tables import RowFilter, log_rows, verify_log
+
         which = RowFilter(
             self.task,
             self.status,
@@ -99,6 +100,8 @@ def _seconds(text: str | None, default: float) -> float:
 
 
 def _export(path: Path, rows: Iterable[dict[str, Any]]) -> int:
+    from gfucb.serving.log_tables import write_csv
+
     if path.suffix == ".csv":
         return write_csv(path, rows)
     if path.suffix != ".parquet":
@@ -110,6 +113,10 @@ def _export(path: Path, rows: Iterable[dict[str, Any]]) -> int:
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
     """By pandas, which needs pyarrow, or else by polars."""
+    import pandas as pd
+
+    from gfucb.serving.log_tables import COLUMNS
+
     names = list(dict.fromkeys(name for row in rows for name in row)) or list(COLUMNS)
     frame = pd.DataFrame(rows, columns=names)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
@@ -13,10 +13,12 @@ from rich.console import Console
 from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import progress
-from gfucb.core.errors import InvalidInputError
-from gfucb.paper import PAPER, REPRODUCTIONS, Options, page_of, reproduce
+from gfucb.core.errors import InvalidInputError, RunDirectoryError
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.text_files import write_text
+
+if TYPE_CHECKING:
+    from gfucb.paper import Options
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ class ReproduceCommand:
 
     def __call__(self, console: Console) -> None:
         """Compute what is missing, then print the verdicts."""
+        # Not at the top, here and below: `--help` needs no torch.
+        from gfucb.paper import REPRODUCTIONS, Options, reproduce
+
         load_plugins(self.plugin)
         options = Options(self.seeds, self.quick, self.data_dir, self.device)
         if self.name == "all":
@@ -82,6 +87,8 @@ class ReproduceCommand:
 
     def _matching_figures(self, options: Options) -> list[str]:
         """The paper's figures that have a job whose name matches `only`."""
+        from gfucb.paper import PAPER, REPRODUCTIONS
+
         names = {name: [job.name for job in REPRODUCTIONS[name].jobs(options)] for name in PAPER}
         found = [name for name in PAPER if fnmatch.filter(names[name], self.only)]
         if not found:
@@ -102,7 +109,14 @@ class PageCommand:
 
     def __call__(self, console: Console) -> None:
         """Compose and write."""
+        from gfucb.paper import page_of
+
         load_plugins(self.plugin)
         require_parent(self.out)
+        if not self.results.is_dir():
+            raise RunDirectoryError(
+                f"there is no directory {self.results}; `gfucb reproduce` makes one, --results "
+                "names it"
+            )
         write_text(self.out, page_of(self.results, self.out.parent))
         console.print(f"written: {self.out}", highlight=False)

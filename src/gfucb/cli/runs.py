@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import tyro
 from rich.console import Console
 
@@ -15,12 +14,10 @@ from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.sinks import row_sinks
 from gfucb.cli.terminal import comparison_progress, progress, summary_table
 from gfucb.runs.build_run import with_settings
-from gfucb.runs.comparison import Comparison, Listener, run_comparison
 from gfucb.runs.config import AgentConfig, EnvironmentConfig, RunConfig
 from gfucb.runs.metrics import metric_of
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.registry import ENVIRONMENTS, agent_label
-from gfucb.runs.single import final_result, run
 from gfucb.runs.text_files import write_text
 
 
@@ -53,6 +50,11 @@ class RunCommand:
 
     def __call__(self, console: Console) -> None:
         """Run, with a progress bar on a terminal."""
+        # Not at the top, here and below: `--help` needs no torch.
+        import torch
+
+        from gfucb.runs.single import final_result, run
+
         torch.set_num_threads(1)
         config = RunConfig(self.environment, self.agent, self.num_rounds, self.seed)
         sinks = row_sinks(self.sinks)
@@ -105,6 +107,8 @@ class CompareCommand:
 
     def __call__(self, console: Console) -> None:
         """Run what is missing, then print the table and draw the figure."""
+        from gfucb.runs.comparison import Comparison, Listener, run_comparison
+
         engine = self.computing.make(min(2, os.cpu_count() or 1), self.data_dir)
         agents = tuple(with_settings(name, self.agent) for name in self.agents)
         comparison = Comparison(self.environment, agents, self.seeds, self.num_rounds)
@@ -125,7 +129,7 @@ class CompareCommand:
                 listener=listener,
                 sinks=sinks,
             )
-        # Not at the top: `--help` needs neither pandas nor matplotlib.
+        # Not before the runs: they need neither pandas nor matplotlib.
         from gfucb.runs.plots import comparison_curves, save
         from gfucb.runs.summary import load_rows, summarise
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.runs.row_sinks import RowSinks
+
+if TYPE_CHECKING:
+    from gfucb.runs.row_sinks import RowSinks
 
 # The class of each kind; its first argument is the text after "=". Imported when it is used.
 KINDS = {

@@ -6,18 +6,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import tyro
 from rich.console import Console
 
 from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import audit_table, bounds_table_view
 from gfucb.core.errors import RunDirectoryError
-from gfucb.runs.audit import Coverage, audit_run
-from gfucb.runs.store import read_config
-from gfucb.runs.summary import find_runs
 from gfucb.runs.text_files import write_json
-from gfucb.theory.bounds_table import TheoryProblem, evaluate_bounds
+from gfucb.theory import TheoryProblem
 
 
 @dataclass(frozen=True)
@@ -34,6 +30,8 @@ class TheoryCommand:
 
     def __call__(self, console: Console) -> None:
         """Print the table."""
+        from gfucb.theory import evaluate_bounds  # not at the top: it needs torch
+
         require_parent(self.json)
         lines = evaluate_bounds(self.problem)
         console.print(bounds_table_view(lines))
@@ -62,6 +60,13 @@ class AuditCommand:
 
     def __call__(self, console: Console) -> None:
         """Replay, then print one line per run and the coverage."""
+        # Not at the top: `--help` needs no torch.
+        import torch
+
+        from gfucb.runs.audit import Coverage, audit_run
+        from gfucb.runs.store import read_config
+        from gfucb.runs.summary import find_runs
+
         require_parent(self.json)
         torch.set_num_threads(1)
         audits = [

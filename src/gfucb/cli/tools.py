@@ -14,11 +14,7 @@ from rich.console import Console
 from gfucb.cli.engine_options import EngineOptions, problem_printer
 from gfucb.cli.terminal import Described, bench_table, entries_table, presets_table
 from gfucb.core.data_directories import DATA_DIR_VARIABLE
-from gfucb.environments import fetch_mnist
-from gfucb.runs.benchmark_results import BenchSizes, Ratio, Setting
-from gfucb.runs.benchmarks import MEASURES, bench_job
-from gfucb.runs.engines import ENGINES
-from gfucb.runs.jobs import Progress, run_all
+from gfucb.runs.benchmark_sizes import MEASUREMENTS, BenchSizes
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import POLICIES
 from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, AgentEntry, Kind
@@ -39,7 +35,7 @@ class BenchCommand:
 
     out: Path
     """Directory for the measurements, OUT/MEASUREMENT. Finished ones are not repeated."""
-    only: tuple[str, ...] = tuple(MEASURES)
+    only: tuple[str, ...] = MEASUREMENTS
     """Which measurements to take."""
     sizes: Annotated[BenchSizes, tyro.conf.arg(name="")] = field(default_factory=BenchSizes)
     device: str = "cpu"
@@ -55,6 +51,11 @@ class BenchCommand:
 
     def __call__(self, console: Console) -> None:
         """Measure what is missing, print the table."""
+        # Not at the top, here and below: `--help` needs no torch.
+        from gfucb.runs.benchmark_results import Ratio, Setting
+        from gfucb.runs.benchmarks import bench_job
+        from gfucb.runs.jobs import Progress, run_all
+
         data_dir = self.data_dir or os.environ.get(DATA_DIR_VARIABLE)
         setting = Setting(self.sizes, self.device, data_dir)
         if self.computing.address is None:  # otherwise other machines measure
@@ -79,6 +80,8 @@ class FetchCommand:
 
     def __call__(self, console: Console) -> None:
         """Download and check."""
+        from gfucb.environments import fetch_mnist
+
         for path in fetch_mnist(self.data_dir):
             console.print(f"checked {path}", highlight=False)
 
@@ -92,6 +95,8 @@ class PresetsCommand:
 
     def __call__(self, console: Console) -> None:
         """Print one table each."""
+        from gfucb.runs.engines import ENGINES
+
         load_plugins(self.plugin)
         console.print(presets_table())
         components: dict[str, Mapping[str, Described]] = {

@@ -142,6 +142,8 @@ def _with_checksum(
 
 def read_state(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors and texts that `write_state` wrote, if the checksum is right."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidInputError(f"the path of a saved state must be text or a Path, got {path!r}")
     if not Path(path).is_file():
         raise SavedStateError(f"there is no saved state at {path}")
     try:

@@ -6,8 +6,12 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import memory_for
 from gfucb.core.validation.arrays import FLOATS, ArrayLike, to_inputs
 from gfucb.core.validation.settings import validate_count
+
+# What to do about too many actions.
+FEWER = "pass fewer rows in one call, or actions as vectors of some numbers instead of one-hot"
 
 
 def with_actions(context: ArrayLike, num_actions: int) -> Tensor:
@@ -34,6 +38,7 @@ def with_actions(context: ArrayLike, num_actions: int) -> Tensor:
         )
     given = given if given.dtype in FLOATS else given.to(torch.float64)
     num_actions = validate_count(num_actions, "num_actions")
-    actions = torch.eye(num_actions, dtype=given.dtype, device=given.device)
-    repeated = given[:, None].expand(-1, num_actions, -1)
-    return torch.cat([repeated, actions.expand(len(given), -1, -1)], dim=-1)
+    with memory_for(f"There are {len(given)} rows with {num_actions} actions each: {FEWER}"):
+        actions = torch.eye(num_actions, dtype=given.dtype, device=given.device)
+        repeated = given[:, None].expand(-1, num_actions, -1)
+        return torch.cat([repeated, actions.expand(len(given), -1, -1)], dim=-1)

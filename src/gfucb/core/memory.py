@@ -7,7 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 
 import numpy as np
@@ -55,19 +55,32 @@ def keep_more_freed_memory() -> None:
 
 
 @contextmanager
-def memory_of_tasks(num_tasks: int) -> Iterator[None]:
-    """Name the number of tasks if the tensors of an agent do not fit into memory.
+def memory_for(what: str) -> Iterator[None]:
+    """Say in a sentence that arrays do not fit into memory; `what` they are for, and the cure.
 
     Raises:
         NotEnoughMemoryError: instead of an error of numpy or torch.
     """
     try:
         yield
+    except NotEnoughMemoryError:
+        raise
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not ALLOCATION.search(str(error)):
             raise
-        raise NotEnoughMemoryError(
-            "there is not enough memory. An agent needs some for each of its tasks, here "
-            f"{num_tasks}: build it for those that exist, or divide them among several agents, or "
-            f"decide about fewer rows in one call ({error})"
-        ) from error
+        raise NotEnoughMemoryError(f"there is not enough memory. {what} ({error})") from error
+
+
+def memory_of_tasks(num_tasks: int) -> AbstractContextManager[None]:
+    """`memory_for` the tensors of an agent: the message has the number of tasks."""
+    return memory_for(
+        f"An agent needs some for each of its tasks, here {num_tasks}: build it for those that "
+        "exist, or divide them among several agents, or decide about fewer rows in one call"
+    )
+
+
+# A decorator of functions that make environments, or their rounds.
+memory_of_environment = memory_for(
+    "An environment needs some for each combination of task, stage, state and action: choose "
+    "smaller numbers of them"
+)

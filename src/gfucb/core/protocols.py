@@ -8,27 +8,23 @@ its candidates, `sample` one observation in the data, `task` a task, `feature` a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-import torch
-from torch import Tensor
-
-from gfucb.core.action_sets import ActionSets
-from gfucb.core.records import BanditRound, Decision, Outcome, Prediction, Row, Selection
 from gfucb.core.weight_protocols import WeightStatistics as WeightStatistics
 from gfucb.core.weight_protocols import WeightStatisticsKind as WeightStatisticsKind
 
+# Protocols need no torch to be imported: `gfucb compare --help` uses them, and computes nothing.
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from gfucb.core.action_sets import ActionSets
+    from gfucb.core.records import BanditRound, Decision, Outcome, Prediction, Row, Selection
     from gfucb.episodic.buffer import StageBuffer
     from gfucb.episodic.stage_plan import StagePlan
-    from gfucb.models import (
-        ConfidenceSet,
-        HeadPenalty,
-        MultiheadFunction,
-        MultitaskDataset,
-    )
+    from gfucb.models import ConfidenceSet, HeadPenalty, MultiheadFunction, MultitaskDataset
     from gfucb.models.nn.stacked import NetworkStack
-Device = torch.device | str
+Device: TypeAlias = "torch.device | str"
 
 
 class Representation(Protocol):

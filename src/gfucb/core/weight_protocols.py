@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, Self
 
-from torch import Tensor
-
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gfucb.models import HeadStatistics, MultiheadFunction
 
 

@@ -6,12 +6,17 @@ from torch import Tensor, nn
 
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.gfucb import GFUCB
+from gfucb.bandits.learner import Learner
 from gfucb.core.action_sets import ActionSets
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.features import features_of
 from gfucb.core.records import Decision
-from gfucb.core.shards import OneShard, Shards
+from gfucb.core.shards import OneShard, Shards, in_any
 from gfucb.estimation.variable_projection import VariableProjection
 from gfucb.exploration.last_layer import LastLayer
+
+# What a shard says that refuses because another one does.
+OTHER_SHARD = "another shard refuses these inputs"
 
 
 class Shard:
@@ -33,6 +38,28 @@ class Shard:
             agent.network_learner.divide(shards)
             if isinstance(agent.learner, DefaultLearner):
                 agent.learner.divide(shards)
+
+    def require_readable(self, inputs: Tensor) -> None:
+        """Refuse inputs [n, *input] that the network of any shard does not read, in all shards.
+
+        A shard that refused them alone, later, would leave the others waiting for it.
+        """
+        refusal = None
+        try:
+            self._require_readable(inputs.to(self.agent.device))
+        except InvalidInputError as error:
+            refusal = error
+        if in_any(self.shards, refusal is not None):
+            raise refusal or InvalidInputError(OTHER_SHARD)
+
+    def _require_readable(self, inputs: Tensor) -> None:
+        own = self.agent.learner
+        learner = own.for_inputs(inputs) if isinstance(own, DefaultLearner) else own
+        if not isinstance(learner, Learner):
+            return
+        learner.representation_class.validate_inputs(inputs)
+        if not inputs.is_floating_point() and len(inputs):  # an embedding may not know all ids
+            features_of(learner.fit_state(inputs)[0].representation, inputs)
 
     def decide(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> Decision:
         """Choose an action in every row, as `GFUCB.decide` does for the rows of all shards.

@@ -26,10 +26,13 @@ from gfucb.distributed.agent_directory import AgentDirectory, InputKind
 from gfucb.distributed.memory_shards import meeting_address
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import TIMEOUT_SECONDS
+from gfucb.distributed.shard import OTHER_SHARD
 from gfucb.distributed.worker import REFUSED, WorkerSettings, run_worker
 
 # A call is repeated this often if a shard dies.
 REPEATS = 2
+# Each is a process of this machine.
+MOST_SHARDS = 1024
 LOGGER = logging.getLogger(__name__)
 
 
@@ -69,7 +72,7 @@ class ShardedAgent(ClosedAtExit):
         directory: str | Path | None = None,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        self.num_shards = validate_count(num_shards, "num_shards")
+        self.num_shards = validate_count(num_shards, "num_shards", at_most=MOST_SHARDS)
         self.num_tasks = validate_count(num_tasks, "num_tasks", at_least=num_shards)
         if not callable(make_agent):
             raise InvalidInputError(f"make_agent must be a function, got {make_agent!r}")
@@ -120,6 +123,10 @@ class ShardedAgent(ClosedAtExit):
         call = self.calls + 1
         self._repeated("observe", parts, call)
         self.calls = call
+        if self._inputs is None:
+            self._inputs = InputKind(tuple(decision.inputs.shape[1:]), decision.inputs.dtype)
+            if self.directory is not None:
+                self.directory.keep(self._inputs)
 
     def _require_inputs(self, inputs: Tensor) -> None:
         """Refuse inputs of another kind before any shard has stored them."""
@@ -130,9 +137,6 @@ class ShardedAgent(ClosedAtExit):
         # nothing, and is refused by all shards or by none.
         example = inputs[:1] if len(inputs) else inputs.new_zeros(1, *inputs.shape[1:])
         self.decide(example[:, None], [0])
-        self._inputs = InputKind(tuple(inputs.shape[1:]), inputs.dtype)
-        if self.directory is not None:
-            self.directory.keep(self._inputs)
 
     def weights(self) -> dict[str, Tensor]:
         """The representation as named tensors; the same in all processes."""
@@ -227,6 +231,7 @@ class ShardedAgent(ClosedAtExit):
         found = [answers[index] for index in range(len(self._workers))]
         refusals = [str(answer.facts["error"]) for answer in found if answer.name == REFUSED]
         if len(refusals) == len(found):  # all shards are where they were
+            refusals.sort(key=OTHER_SHARD.__eq__)  # first the shard that names the reason
             raise InvalidInputError(refusals[0])
         if refusals:
             raise ShardError(f"{len(refusals)} of {len(found)} shards refuse: {refusals[0]}")

@@ -15,6 +15,7 @@ from torch import Tensor
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.core.errors import InvalidInputError, SavedStateError
 from gfucb.core.memory import keep_more_freed_memory
+from gfucb.core.records import Decision
 from gfucb.core.shards import Shards, largest, num_own_tasks
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
 from gfucb.distributed.process_shards import connected
@@ -105,15 +106,15 @@ class Worker:
     def answer(self, message: Message) -> Message:
         """Carry out a command."""
         if message.name == "decide":
-            candidates, tasks, available = (
-                message.tensors[name] for name in ("candidates", "tasks", "available")
-            )
             try:
-                decision = self.shard.decide(candidates, tasks, available)
+                return Message("done", decision_tensors(self._decide(message.tensors)))
             except InvalidInputError as error:  # a decision changes nothing
                 return Message(REFUSED, facts={"error": str(error)})
-            return Message("done", decision_tensors(decision))
         if message.name == "observe":
+            try:  # before anything is stored
+                self.shard.require_readable(message.tensors["inputs"])
+            except InvalidInputError as error:
+                return Message(REFUSED, facts={"error": str(error)})
             call = self.calls + 1
             if self.directory is not None:
                 self.directory.log(call, message.tensors)
@@ -124,6 +125,11 @@ class Worker:
             state = self.shard.agent.state()
             return Message("done", {n: x for n, x in state.items() if n.startswith(WEIGHTS)})
         raise ValueError(f"unknown command {message.name!r}")
+
+    def _decide(self, tensors: Mapping[str, Tensor]) -> Decision:
+        candidates = tensors["candidates"]
+        self.shard.require_readable(candidates.flatten(0, 1))
+        return self.shard.decide(candidates, tensors["tasks"], tensors["available"])
 
     def _learn(self, tensors: Mapping[str, Tensor], call: int) -> None:
         agent = self.shard.agent

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from gfucb.core.discrete_actions import with_actions
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import validate_count, validate_flag, validate_seed
 from gfucb.core.validation.tables import Array
@@ -24,6 +25,7 @@ DELAYS = (0.01, 0.03, 0.1, 0.3, 1.0)
 BONUS = 0.1
 
 
+@memory_of_environment
 def deep_sea(
     size: int = 10, *, num_tasks: int = 1, stochastic: bool = False, seed: int = 0
 ) -> TabularMDPs:
@@ -75,6 +77,7 @@ def deep_sea(
     )
 
 
+@memory_of_environment
 def umbrella_chain(horizon: int = 10, *, num_tasks: int = 1, seed: int = 0) -> TabularMDPs:
     """Umbrella chain: the first action decides the last reward, all rewards between are noise.
 
@@ -114,6 +117,7 @@ def umbrella_chain(horizon: int = 10, *, num_tasks: int = 1, seed: int = 0) -> T
     )
 
 
+@memory_of_environment
 def discounting_chain(horizon: int = 30, *, num_tasks: int = 1, seed: int = 0) -> TabularMDPs:
     """Discounting chain: the first action chooses one of five chains, which pay 1 once.
 

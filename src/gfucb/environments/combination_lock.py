@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
 from gfucb.core.validation.tables import Array
@@ -22,6 +23,7 @@ GOAL_REWARD = 1.0
 DENSE_REWARD = 0.1
 
 
+@memory_of_environment
 def combination_lock(
     horizon: int = 12,
     num_actions: int = 10,

@@ -10,12 +10,15 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from gfucb.core.errors import InvalidInputError, lookup
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
 from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
 from gfucb.environments.images import LabelledImages
 
 NUM_CLASSES = 10
+# Reward maps are drawn one task after another.
+MOST_TASKS = 10**6
 RewardMap = Literal["permutation", "tenths", "uniform"]
 Digits = Literal["iid", "distinct"]
 
@@ -38,6 +41,7 @@ class ImageBandit:
         seed: reward maps and rounds derive from it.
     """
 
+    @memory_of_environment
     def __init__(
         self,
         data: LabelledImages,
@@ -49,7 +53,7 @@ class ImageBandit:
         noise_scale: float = 0.01,
         seed: int = 0,
     ) -> None:
-        self.num_tasks = validate_count(num_tasks, "num_tasks")
+        self.num_tasks = validate_count(num_tasks, "num_tasks", at_most=MOST_TASKS)
         self.num_actions = validate_count(num_actions, "num_actions")
         self.noise_scale = validate_number(noise_scale, "noise_scale", above=0.0)
         self.seed = validate_seed(seed)
@@ -71,6 +75,7 @@ class ImageBandit:
         make_map = lookup(REWARD_MAPS, reward_map, "reward map")
         self.reward_maps = make_map(num_tasks, random_stream(seed, "reward maps"))  # [task, digit]
 
+    @memory_of_environment
     def round(self, round_index: int) -> BanditRound:
         """Round `round_index`, from 1: candidates [task, action, height, width] of bytes."""
         generator = random_stream(self.seed, "round", round_index)

@@ -130,7 +130,10 @@ def fetch_mnist(data_dir: str | os.PathLike[str], source: str = MNIST_SOURCE) ->
     that exist are not replaced.
     """
     directory = Path(data_dir)
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise DataFileError(f"{directory} is no directory; name one for the files") from error
     paths = []
     for name, sha256 in MNIST_FILES.items():
         path = directory / f"{name}.gz"

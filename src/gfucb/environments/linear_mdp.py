@@ -10,8 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
-from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
+from gfucb.core.validation.settings import (
+    MOST_OBJECTS,
+    validate_count,
+    validate_number,
+    validate_seed,
+)
 from gfucb.core.validation.tables import Array
 from gfucb.environments.tabular_mdp import TabularMDPs
 from gfucb.models import FiniteClass, NeuralRepresentation, features_of
@@ -41,6 +47,7 @@ class LinearMDPs(TabularMDPs):
         return {**super().describe(), "mix": self.mix}
 
 
+@memory_of_environment
 def linear_mdps(
     *,
     num_tasks: int = 10,
@@ -65,8 +72,9 @@ def linear_mdps(
     """
     sizes = {"num_tasks": num_tasks, "horizon": horizon, "num_states": num_states}
     sizes |= {"num_actions": num_actions, "feature_dim": feature_dim, "input_dim": input_dim}
-    for name, size in (sizes | {"num_representations": num_representations}).items():
+    for name, size in sizes.items():
         validate_count(size, name)
+    validate_count(num_representations, "num_representations", at_most=MOST_OBJECTS)
     validate_number(mix, "mix", at_least=0.0, at_most=1.0)
     validate_number(sharpness, "sharpness", above=0.0)
     validate_number(concentration, "concentration", above=0.0)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gfucb.core.discrete_actions import with_actions
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import (
     validate_count,
@@ -35,6 +36,7 @@ MEAN_GOAL_REWARD = 0.5
 LatentTables = tuple[Array, Array, NDArray[np.bool_]]
 
 
+@memory_of_environment
 def tabular_lock(
     *,
     horizon: int = 20,
@@ -54,6 +56,7 @@ def tabular_lock(
     return _environment(tables, np.arange(NUM_LATENT), features, features, seed)
 
 
+@memory_of_environment
 def rich_lock(
     *,
     horizon: int = 10,

@@ -11,10 +11,16 @@ from torch import Tensor, nn
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.features import feature_dim_of
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
 from gfucb.core.records import BanditRound
 from gfucb.core.validation.record_fields import require_type
-from gfucb.core.validation.settings import validate_count, validate_number, validate_seed
+from gfucb.core.validation.settings import (
+    MOST_OBJECTS,
+    validate_count,
+    validate_number,
+    validate_seed,
+)
 from gfucb.models import (
     FiniteClass,
     LinearClass,
@@ -72,6 +78,7 @@ class SyntheticBandit:
         validate_number(self.noise_scale, "noise_scale", above=0.0)
         validate_seed(self.seed)
 
+    @memory_of_environment
     def round(self, round_index: int) -> BanditRound:
         """Round `round_index`, from 1: candidates [task, action, input]."""
         generator = random_stream(self.seed, "round", round_index)
@@ -98,6 +105,7 @@ class SyntheticBandit:
         }
 
 
+@memory_of_environment
 def finite_bandit(
     *,
     num_tasks: int = 4,
@@ -114,8 +122,8 @@ def finite_bandit(
         num_actions=num_actions,
         input_dim=input_dim,
         feature_dim=feature_dim,
-        num_representations=num_representations,
     )
+    validate_count(num_representations, "num_representations", at_most=MOST_OBJECTS)
     generator = random_stream(validate_seed(seed), "truth")
     members = [
         _random_features(input_dim, feature_dim, generator) for _ in range(num_representations)
@@ -128,6 +136,7 @@ def finite_bandit(
     )
 
 
+@memory_of_environment
 def linear_bandit(
     *,
     num_tasks: int = 4,

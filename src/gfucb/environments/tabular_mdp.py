@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.memory import memory_of_environment
 from gfucb.core.random import random_stream
 from gfucb.core.validation.settings import (
     validate_not_negative,
@@ -236,6 +237,7 @@ class TabularMDPs:
         }
 
 
+@memory_of_environment
 def tabular_mdps(
     transitions: Sequence[ArrayLike],
     rewards: Sequence[ArrayLike],

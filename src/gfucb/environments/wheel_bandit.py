@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -39,8 +39,10 @@ class WheelBandit:
     def __init__(
         self, deltas: Sequence[float], *, noise_scale: float = 0.01, seed: int = 0
     ) -> None:
-        if not len(deltas):
-            raise InvalidInputError("deltas must have one radius for each task, got none")
+        if not isinstance(deltas, Collection) or not len(deltas):
+            raise InvalidInputError(
+                f"deltas must have one radius for each task, such as [0.9, 0.95], got {deltas!r}"
+            )
         self.deltas = torch.tensor(
             [validate_number(d, "delta", at_least=0.0, at_most=1.0) for d in deltas],
             dtype=torch.float64,

@@ -21,6 +21,7 @@ from gfucb.core.records import Decision, Row, Transitions
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets
 from gfucb.core.validation.settings import (
+    validate_agents,
     validate_component,
     validate_count,
     validate_methods,
@@ -46,6 +47,7 @@ class IndependentEpisodicAgents:
         self.num_tasks = validate_count(num_tasks, "num_tasks")
         validate_component(make_agent, "make_agent", "a function from a seed to an agent")
         seed = validate_seed(seed)
+        validate_agents(self.num_tasks, "fewer tasks, or one EpisodicGFUCB")
         seeds = [random_stream(seed, "copy", task).initial_seed() for task in range(self.num_tasks)]
         self.agents = [_one_task_agent(make_agent(agent_seed)) for agent_seed in seeds]
         self.horizon = self.agents[0].horizon

@@ -17,6 +17,7 @@ from gfucb.core.log_records import LoggedDecision, LoggedRow, RowStatus
 from gfucb.core.validation.settings import validate_offset
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.evaluation.table_logs import NamedLog
+from gfucb.serving import Agent
 from gfucb.serving.names import decode_name, encode_name
 from gfucb.serving.roster import KINDS, Roster
 from gfucb.tables import Schema
@@ -40,6 +41,9 @@ def log_of_decisions(
         missing_reward: the reward of rows whose time limit has passed; often 0.
         schema: that of the candidates; by default the one in the log, if tables were used.
     """
+    if not isinstance(store, DecisionStore):
+        cure = "; pass the log of the agent, agent.log" if isinstance(store, Agent) else ""
+        raise InvalidInputError(f"store must be a DecisionLog, got {type(store).__name__}{cure}")
     if missing_reward is not None:
         missing_reward = validate_offset(missing_reward, "missing_reward")
     parts, counts = [], dict.fromkeys(RowStatus, 0)

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from gfucb.core.validation.settings import validate_choice
 
+# All of them, in the order of tables.
+ESTIMATORS = ("ips", "snips", "dm", "dr")
+
 
 class Interval(NamedTuple):
     """A confidence interval."""

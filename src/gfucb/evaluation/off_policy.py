@@ -32,7 +32,7 @@ from gfucb.evaluation.estimators import (
     ips,
     snips,
 )
-from gfucb.evaluation.evaluation_results import Estimate, Evaluation, Interval
+from gfucb.evaluation.evaluation_results import ESTIMATORS, Estimate, Evaluation, Interval
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.evaluation.policies import PolicyOnLog, as_policy
 from gfucb.evaluation.reward_models import (
@@ -44,7 +44,6 @@ from gfucb.evaluation.reward_models import (
 from gfucb.evaluation.value_bounds import doubly_robust_bounds, ips_bounds
 
 Floats = NDArray[np.float64]
-ESTIMATORS = ("ips", "snips", "dm", "dr")
 # Below this the normal approximation is poor, and a few rows decide the estimate.
 SMALLEST_SAMPLE_SIZE = 30
 

@@ -16,6 +16,7 @@ from gfucb.core.protocols import BanditAgent
 from gfucb.core.validation.distributions import validate_distribution
 from gfucb.core.validation.settings import validate_count, validate_methods
 from gfucb.evaluation.logged_decisions import LoggedDecisions
+from gfucb.serving import Agent
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,11 @@ def as_policy(policy: Any) -> Policy:
         )
     if callable(getattr(policy, "on", None)):
         return policy
+    if isinstance(policy, Agent):
+        raise InvalidInputError(
+            "an Agent writes all its decisions to its log; pass agent.model, whose tasks have the "
+            "numbers of log_of_decisions(agent.log)"
+        )
     if callable(getattr(policy, "decide", None)):
         return AgentPolicy(policy)
     if callable(policy):

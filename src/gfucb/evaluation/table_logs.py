@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.validation.arrays import to_tensor
+from gfucb.evaluation.log_columns import LogColumns
 from gfucb.evaluation.logged_decisions import LoggedDecisions
 from gfucb.tables import Schema
 from gfucb.tables.column_values import numbers_of, rewards_of
@@ -26,35 +28,6 @@ NAMELESS = (
 TO_NUMBERS = "convert the column to numbers from 0 to 1 before"
 # Between the names of available actions in a cell.
 SEPARATOR = "|"
-
-
-@dataclass(frozen=True)
-class LogColumns:
-    """Which columns of a table hold what. All others are the context."""
-
-    action: str = "action"
-    """Column with the name of the chosen action."""
-    probability: str = "probability"
-    """Column with the probability with which the action was drawn."""
-    reward: str = "reward"
-    """Column of rewards."""
-    task: str | None = None
-    """Column with the name of the task: the store, the market, the user."""
-    available: str | None = None
-    """Column with the names of the actions that could be chosen, separated by |."""
-    prefix: str | None = None
-    """The columns PREFIX + name of an action hold its probability in every row. With them, dr has
-    an interval that is valid at all times."""
-    ignore: tuple[str, ...] = ()
-    """Columns to leave out of the context, such as dates and ids."""
-
-    def roles(self, table: RawTable) -> set[str]:
-        """All columns that are not part of the context."""
-        named = {self.action, self.probability, self.reward, self.task, self.available}
-        own = {name for name in named if name is not None} | set(self.ignore)
-        if self.prefix is not None:
-            own |= {name for name in table.names if name.startswith(self.prefix)}
-        return own
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +47,19 @@ class NamedLog:
     task_names: tuple[Any, ...] = ()
     table: RawTable | None = field(default=None, repr=False)
 
-    def action(self, name: str) -> int:
-        """The number of an action, given by its name."""
+    def action(self, name: Any) -> int:
+        """The number of an action, given by its name; 3, 3.0 and "3" are one name."""
         numbers = {str(known): number for number, known in enumerate(self.action_names)}
         if not numbers:
             numbers = {str(number): number for number in range(self.log.num_actions)}
-        if name not in numbers:
+        is_whole = isinstance(name, float) and name.is_integer()
+        text = str(int(name) if is_whole else name)
+        if text not in numbers:
             cure = "" if self.action_names else NAMELESS
             raise InvalidInputError(
                 f"the log has no action {name!r}; it has {shown_names(list(numbers))}{cure}"
             )
-        return numbers[name]
+        return numbers[text]
 
 
 def log_of_table(
@@ -107,19 +82,14 @@ def log_of_table(
         actions: the names of all actions; by default those in the table.
     """
     columns = LogColumns() if columns is None else columns
+    if not isinstance(columns, LogColumns):
+        raise InvalidInputError(f"columns must be LogColumns(...), got {columns!r:.60}")
     raw = read_table(table)
     if raw.num_rows == 0:
         raise InvalidInputError("the log has no rows; an estimate needs at least one")
     _require_columns(raw, columns)
     labels = _action_labels(raw, columns, actions)
-    roles = columns.roles(raw)
-    schema = Schema.of(
-        raw,
-        task=columns.task,
-        action=columns.action,
-        actions=list(labels.names),
-        ignore=sorted(name for name in roles - {columns.action, columns.task} if name in raw.names),
-    )
+    schema = _schema(raw, columns, labels)
     offers = schema.offers(raw, _available_names(raw, columns.available))
     log = LoggedDecisions(
         labels.numbers_in(raw, "pass the names of all actions"),
@@ -135,7 +105,30 @@ def log_of_table(
     return NamedLog(log, labels.names, task_names, raw)
 
 
+def _schema(raw: RawTable, columns: LogColumns, labels: Labels) -> Schema:
+    others = columns.roles(raw) - {columns.action, columns.task}
+    try:
+        return Schema.of(
+            raw,
+            task=columns.task,
+            action=columns.action,
+            actions=list(labels.names),
+            ignore=sorted(name for name in others if name in raw.names),
+        )
+    except InvalidInputError as error:
+        if "ignore=[" not in str(error):
+            raise
+        raise InvalidInputError(
+            f"{error}; columns of a log are left out by LogColumns(ignore=(NAME,)), on the command "
+            "line --columns.ignore NAME"
+        ) from error
+
+
 def _require_columns(raw: RawTable, columns: LogColumns) -> None:
+    stated = [columns.action, columns.probability, columns.reward, columns.task, columns.available]
+    twice = [name for name, count in Counter(stated).items() if count > 1 and name is not None]
+    if twice:
+        raise InvalidInputError(f"the column {twice[0]!r} can be one part of the log only")
     for role in ("action", "probability", "reward"):
         name = getattr(columns, role)
         if name not in raw.names:

@@ -28,6 +28,8 @@ from gfucb.models.representations import (
 REFIT_GROWTH = 1.3
 # The default network refuses larger inputs; it expects values around one.
 LARGEST_DEFAULT_INPUT = 1e3
+# Layers this wide have matrices of 80 GB.
+LARGEST_WIDTH = 10**5
 MODULE_PREFIX = "module."
 
 
@@ -145,27 +147,26 @@ class DefaultNetworkClass(_Networks):
     dropout: float | None = None
 
     def __post_init__(self) -> None:
-        validate_count(self.feature_dim, "feature_dim")
-        validate_count(self.hidden, "hidden")
-        if self.num_directions is not None:
-            validate_count(self.num_directions, "num_directions")
+        for name in ("feature_dim", "hidden", "num_directions"):
+            if getattr(self, name) is not None:
+                validate_count(getattr(self, name), name, at_most=LARGEST_WIDTH)
         if self.dropout is not None:
             validate_number(self.dropout, "dropout", at_least=0.0, at_most=1.0)
 
     def validate_inputs(self, inputs: Tensor) -> None:
         """Refuse what the network does not read well: large floats, and integers but bytes."""
+        if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
+            raise InvalidInputError(
+                f"inputs are {inputs.dtype}: integers are ids of items, [row, action]. Pass "
+                "columns of numbers as floats, images as bytes or floats, or a representation (of "
+                "several ids, one with torch.nn.Embedding)"
+            )
         if inputs.numel() == 0:
             return
         if inputs.is_floating_point() and float(inputs.abs().max()) > LARGEST_DEFAULT_INPUT:
             raise InvalidInputError(
                 f"inputs reach {float(inputs.abs().max()):.3g}; the default network expects values "
                 "around one. Standardise them, or pass a representation that does"
-            )
-        if not inputs.is_floating_point() and inputs.dtype != torch.uint8:
-            raise InvalidInputError(
-                f"inputs are {inputs.dtype}: integers are ids of items, [row, action]. Pass "
-                "columns of numbers as floats, images as bytes or floats, or a representation (of "
-                "several ids, one with torch.nn.Embedding)"
             )
 
     def initial(

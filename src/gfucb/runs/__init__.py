@@ -1,7 +1,8 @@
 """Runs, comparisons, tables, figures and reports.
 
-Importing this package registers the built-in agents, environments and presets. What analyses runs
-is loaded at first use: the processes that compute runs work without pandas and matplotlib.
+Importing this package registers the built-in agents, environments and presets. What computes and
+what analyses runs is loaded at first use: `gfucb compare --help` works without torch, and the
+processes that compute runs work without pandas and matplotlib.
 """
 
 import importlib
@@ -15,7 +16,6 @@ from gfucb.runs import (  # noqa: F401  (they register themselves)
     presets,
 )
 from gfucb.runs.build_run import make_agent, make_environment
-from gfucb.runs.comparison import Comparison, run_comparison
 from gfucb.runs.config import (
     AgentConfig,
     BanditAgentConfig,
@@ -39,7 +39,6 @@ from gfucb.runs.exploration_problems import (
     MountainCarConfig,
 )
 from gfucb.runs.gymnasium_problem import GymnasiumConfig
-from gfucb.runs.loop import play
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import POLICIES, register_policy
 from gfucb.runs.presets import PRESETS, Preset, register_preset
@@ -53,10 +52,12 @@ from gfucb.runs.registry import (
     register_environment,
     register_fit,
 )
-from gfucb.runs.single import run
 
 if TYPE_CHECKING:
     from gfucb.runs.api import ComparisonResult, compare
+    from gfucb.runs.comparison import Comparison, run_comparison
+    from gfucb.runs.loop import play
+    from gfucb.runs.single import run
     from gfucb.runs.summary import load_rows, summarise
 
 __all__ = [
@@ -104,9 +105,13 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "Comparison": "gfucb.runs.comparison",
     "ComparisonResult": "gfucb.runs.api",
     "compare": "gfucb.runs.api",
     "load_rows": "gfucb.runs.summary",
+    "play": "gfucb.runs.loop",
+    "run": "gfucb.runs.single",
+    "run_comparison": "gfucb.runs.comparison",
     "summarise": "gfucb.runs.summary",
 }
 

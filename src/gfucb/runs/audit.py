@@ -17,12 +17,12 @@ from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.config import AgentConfig, BanditAgentConfig, RunConfig
 from gfucb.runs.single import load_config
 from gfucb.runs.store import is_finished, read_rows
+from gfucb.theory import TheoryProblem
 from gfucb.theory.bounds import (
     known_representation_theorem_1,
     printed_theorem_1,
     repaired_theorem_1,
 )
-from gfucb.theory.bounds_table import TheoryProblem
 
 # The widths at which Lemma 2 is tested.
 WIDTHS = (0.5, 1.0, 2.0)

@@ -25,7 +25,8 @@ from gfucb.estimation import VariableProjection
 from gfucb.exploration import FineTuning
 from gfucb.models import NeuralClass
 from gfucb.models.nn.networks import paper_network
-from gfucb.runs.benchmark_results import IMAGE_SHAPE, LITERAL_ITERATIONS, Ratio, Setting
+from gfucb.runs.benchmark_results import IMAGE_SHAPE, Ratio, Setting
+from gfucb.runs.benchmark_sizes import LITERAL_ITERATIONS, MEASUREMENTS
 from gfucb.runs.jobs import Job
 from gfucb.runs.loop import play, play_batched
 from gfucb.runs.stored_settings import default_settings, plain_settings
@@ -231,14 +232,9 @@ def batched(setting: Setting) -> list[Ratio]:
 
 
 Measure = Callable[[Setting], list[Ratio]]
-MEASURES: Mapping[str, Measure] = {
-    "decision": decision,
-    "growth": growth,
-    "tasks": tasks,
-    "subset": subset,
-    "catalogue": catalogue,
-    "batched": batched,
-}
+MEASURES: Mapping[str, Measure] = dict(
+    zip(MEASUREMENTS, (decision, growth, tasks, subset, catalogue, batched), strict=True)
+)
 
 # The cost of a decision does not depend on how well the network is trained.
 SHORT_FIT = VariableProjection(steps=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from gfucb.core.data_directories import data_directory
 from gfucb.core.errors import InvalidInputError
@@ -14,7 +14,6 @@ from gfucb.core.protocols import (
     EpisodicAgent,
     EpisodicEnvironment,
 )
-from gfucb.core.records import Row
 from gfucb.runs.config import (
     AgentConfig,
     BanditAgentConfig,
@@ -22,10 +21,13 @@ from gfucb.runs.config import (
     EpisodicAgentConfig,
     RunConfig,
 )
-from gfucb.runs.loop import AnyAgent, AnyEnvironment, play
 from gfucb.runs.plugins import loaded_modules, plugin_versions
 from gfucb.runs.registry import ACTION_SELECTORS, AGENTS, ENVIRONMENTS, FITS, Kind, Registry
 from gfucb.runs.work import AgentRun
+
+if TYPE_CHECKING:
+    from gfucb.core.records import Row
+    from gfucb.runs.loop import AnyAgent, AnyEnvironment
 
 Config = TypeVar("Config", EnvironmentConfig, AgentConfig)
 
@@ -73,6 +75,7 @@ def agent_run(
     agent: AnyAgent, environment: AnyEnvironment, num_rounds: int, uses_true_features: bool
 ) -> AgentRun:
     """The run of an agent in an environment, see `play`."""
+    from gfucb.runs.loop import play  # not at the top: it needs torch
 
     def rows(rounds_done: int, cumulative_regret: float) -> Iterator[Row]:
         return play(

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gfucb.core.protocols import BanditEnvironment
-from gfucb.environments import (
-    ImageBandit,
-    LabelledImages,
-    TabularMDPs,
-    finite_bandit,
-    linear_bandit,
-    linear_mdps,
-    load_digits,
-    load_mnist,
-    rich_lock,
-    tabular_lock,
-    transformed_images,
-)
 from gfucb.runs.config import EnvironmentConfig
 from gfucb.runs.registry import register_environment
+
+if TYPE_CHECKING:
+    from gfucb.environments import ImageBandit, LabelledImages, TabularMDPs
 
 
 @dataclass(frozen=True)
@@ -137,6 +127,8 @@ class LinearMDPConfig(LockConfig):
 )
 def digits(config: ImageBanditConfig, seed: int) -> BanditEnvironment:
     """scikit-learn's digits, which need no download."""
+    from gfucb.environments import load_digits
+
     return _image_bandit(load_digits(), config, seed)
 
 
@@ -149,6 +141,8 @@ def digits(config: ImageBanditConfig, seed: int) -> BanditEnvironment:
 )
 def mnist(config: ImageBanditConfig, seed: int, data_dir: str | None) -> BanditEnvironment:
     """MNIST, from the IDX files in `data_dir`."""
+    from gfucb.environments import load_mnist
+
     return _image_bandit(load_mnist(data_dir), config, seed)
 
 
@@ -160,6 +154,8 @@ def mnist(config: ImageBanditConfig, seed: int, data_dir: str | None) -> BanditE
 )
 def transformed_digits(config: TransformedImageConfig, seed: int) -> BanditEnvironment:
     """scikit-learn's digits, with transformations as classes."""
+    from gfucb.environments import load_digits, transformed_images
+
     return _image_bandit(transformed_images(load_digits(), config.transformation), config, seed)
 
 
@@ -174,11 +170,15 @@ def transformed_mnist(
     config: TransformedImageConfig, seed: int, data_dir: str | None
 ) -> BanditEnvironment:
     """MNIST, with transformations as classes."""
+    from gfucb.environments import load_mnist, transformed_images
+
     data = transformed_images(load_mnist(data_dir), config.transformation)
     return _image_bandit(data, config, seed)
 
 
 def _image_bandit(data: LabelledImages, config: ImageBanditConfig, seed: int) -> ImageBandit:
+    from gfucb.environments import ImageBandit
+
     return ImageBandit(
         data,
         num_tasks=config.num_tasks,
@@ -198,6 +198,8 @@ def _image_bandit(data: LabelledImages, config: ImageBanditConfig, seed: int) ->
 )
 def finite(config: FiniteBanditConfig, seed: int) -> BanditEnvironment:
     """A finite class, for which every step of Algorithm 1 is exact."""
+    from gfucb.environments import finite_bandit
+
     return finite_bandit(
         num_tasks=config.num_tasks,
         num_actions=config.num_actions,
@@ -217,6 +219,8 @@ def finite(config: FiniteBanditConfig, seed: int) -> BanditEnvironment:
 )
 def linear(config: SyntheticBanditConfig, seed: int) -> BanditEnvironment:
     """A shared low-rank linear representation."""
+    from gfucb.environments import linear_bandit
+
     return linear_bandit(
         num_tasks=config.num_tasks,
         num_actions=config.num_actions,
@@ -236,6 +240,8 @@ def linear(config: SyntheticBanditConfig, seed: int) -> BanditEnvironment:
 )
 def lock(config: LockConfig, seed: int) -> TabularMDPs:
     """Combination locks with observed states."""
+    from gfucb.environments import tabular_lock
+
     return tabular_lock(
         horizon=config.horizon,
         num_tasks=config.num_tasks,
@@ -253,6 +259,8 @@ def lock(config: LockConfig, seed: int) -> TabularMDPs:
 )
 def rich_locks(config: RichLockConfig, seed: int) -> TabularMDPs:
     """Combination locks observed through a shared random emission."""
+    from gfucb.environments import rich_lock
+
     return rich_lock(
         horizon=config.horizon,
         num_tasks=config.num_tasks,
@@ -273,6 +281,8 @@ def rich_locks(config: RichLockConfig, seed: int) -> TabularMDPs:
 )
 def linear_mdp(config: LinearMDPConfig, seed: int) -> TabularMDPs:
     """Linear MDPs on one of several representations."""
+    from gfucb.environments import linear_mdps
+
     return linear_mdps(
         num_tasks=config.num_tasks,
         horizon=config.horizon,

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gfucb.core.protocols import EpisodicEnvironment
-from gfucb.environments import (
-    RichObservationMDPs,
-    TabularMDPs,
-    combination_lock,
-    deep_sea,
-    discounting_chain,
-    umbrella_chain,
-)
 from gfucb.runs.config import EnvironmentConfig
 from gfucb.runs.registry import register_environment
+
+if TYPE_CHECKING:
+    from gfucb.environments import RichObservationMDPs, TabularMDPs
 
 
 @dataclass(frozen=True)
@@ -89,6 +84,8 @@ class MountainCarConfig(EnvironmentConfig):
 )
 def combination_locks(config: CombinationLockConfig, seed: int) -> RichObservationMDPs:
     """The standard lock, with one emission for all tasks."""
+    from gfucb.environments import combination_lock
+
     return combination_lock(
         config.horizon,
         config.num_actions,
@@ -110,6 +107,8 @@ def combination_locks(config: CombinationLockConfig, seed: int) -> RichObservati
 )
 def deep_seas(config: DeepSeaConfig, seed: int) -> TabularMDPs:
     """Deep sea, with or without noise."""
+    from gfucb.environments import deep_sea
+
     return deep_sea(
         config.size, num_tasks=config.num_tasks, stochastic=config.stochastic, seed=seed
     )
@@ -124,6 +123,8 @@ def deep_seas(config: DeepSeaConfig, seed: int) -> TabularMDPs:
 )
 def umbrella_chains(config: ChainConfig, seed: int) -> TabularMDPs:
     """The umbrella chain."""
+    from gfucb.environments import umbrella_chain
+
     return umbrella_chain(config.horizon, num_tasks=config.num_tasks, seed=seed)
 
 
@@ -136,6 +137,8 @@ def umbrella_chains(config: ChainConfig, seed: int) -> TabularMDPs:
 )
 def discounting_chains(config: ChainConfig, seed: int) -> TabularMDPs:
     """The discounting chain."""
+    from gfucb.environments import discounting_chain
+
     return discounting_chain(config.horizon, num_tasks=config.num_tasks, seed=seed)
 
 

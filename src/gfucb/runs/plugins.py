@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gfucb.core.errors import InvalidInputError
-from gfucb.runs.source_digest import text_digest
+from gfucb.core.text_digest import text_digest
 
 _loaded: dict[str, Path] = {}
 

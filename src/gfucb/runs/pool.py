@@ -31,6 +31,22 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 POLL_SECONDS = 0.3
+# What the server of workers loads: this package, and what its factories import.
+PRELOADED = (
+    "gfucb.runs",
+    "gfucb.runs.single",
+    "gfucb.runs.loop",
+    "gfucb.bandits",
+    "gfucb.bandits.linear_baselines",
+    "gfucb.bandits.matrix_factorisation",
+    "gfucb.bandits.pooled_tasks",
+    "gfucb.environments",
+    "gfucb.episodic",
+    "gfucb.estimation",
+    "gfucb.exploration",
+    "gfucb.models.nn.actionwise",
+    "gfucb.theory.lemma_radii",
+)
 
 
 def run_in_processes(
@@ -76,7 +92,7 @@ def worker_context() -> BaseContext:
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["gfucb.runs"])
+    context.set_forkserver_preload(list(PRELOADED))
     return context
 
 

@@ -6,7 +6,8 @@ An agent, an environment, a fit or an action selector is added by one decorator:
     def my_agent(config, environment, seed):
         return MyAgent(environment.num_tasks, seed=seed)
 
-Built-in components use the same decorators. `gfucb.runs.plugins` imports users' files.
+Built-in components use the same decorators. Their factories import what they build: the settings of
+the command line are known without torch. `gfucb.runs.plugins` imports users' files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import ActionSelector, LeastSquares
@@ -24,12 +25,14 @@ from gfucb.runs.config import (
     EnvironmentConfig,
     EpisodicAgentConfig,
 )
-from gfucb.runs.loop import AnyAgent, AnyEnvironment
+
+if TYPE_CHECKING:
+    from gfucb.runs.loop import AnyAgent, AnyEnvironment
 
 Kind = Literal["bandit", "episodic"]
 # The config and the environment are those of the entry: their types are not known here.
-AgentFactory = Callable[[Any, Any, int], AnyAgent]
-EnvironmentFactory = Callable[..., AnyEnvironment]
+AgentFactory = Callable[[Any, Any, int], "AnyAgent"]
+EnvironmentFactory = Callable[..., "AnyEnvironment"]
 FitFactory = Callable[[Any], LeastSquares]
 SelectorFactory = Callable[[Any], ActionSelector]
 Factory = TypeVar("Factory", bound=Callable[..., Any])

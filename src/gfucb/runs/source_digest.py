@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from gfucb.core.text_digest import text_digest
+
 # Values that their text states.
 STATED = complex | range | date | timedelta | Decimal | Enum
 # Packages whose tables and columns are in memory.
@@ -32,11 +34,6 @@ def source_digest(definition: Any) -> str:
     their class: so do random generators, which a run changes.
     """
     return _digest(definition, ())
-
-
-def text_digest(text: str) -> str:
-    """The first 16 digits of the SHA-256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _digest(definition: Any, around: tuple[Any, ...]) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gfucb.core.errors import SavedStateError
 from gfucb.core.protocols import Agent
-from gfucb.core.records import Row
 
-RowsFrom = Callable[[int, float], Iterator[Row]]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gfucb.core.records import Row
+
+RowsFrom = Callable[[int, float], Iterator["Row"]]
 T = TypeVar("T", int, float)
 
 

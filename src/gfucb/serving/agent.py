@@ -80,7 +80,7 @@ class Agent(NamedTasks, TableCalls, ExplainedDecisions, ClosedAtExit):
         validate_choice(refit, "refit", REFITS)
         self.create_tasks = validate_flag(create_tasks, "create_tasks")
         time_limit = TimeLimit(reward_limit, default_reward)
-        agent, self._decider = build_model(model, options)
+        agent, self._decider = build_model(model, options, _OWN_ARGUMENTS)
         names = name_list([] if tasks is None else tasks)
         self._owns_log = not isinstance(log, DecisionStore)
         self.log = as_log(log)
@@ -333,3 +333,7 @@ class Agent(NamedTasks, TableCalls, ExplainedDecisions, ClosedAtExit):
         """All that the model has learned, as named tensors."""
         with self._runtime.reading() as agent:
             return agent.state()
+
+
+# Not those of GFUCB, which an agent accepts too.
+_OWN_ARGUMENTS = tuple(Agent.__init__.__kwdefaults__ or ())

@@ -36,11 +36,11 @@ class Catalogue:
                 raise InvalidInputError("catalogue must have at least one action, got none")
             inputs = to_inputs(list(value.values()), "catalogue")
             return cls(inputs, _names(value))
-        if (items := _listed(value)) and all(_is_name(item) for item in items):
+        if _are_names(items := _listed(value)):
             return cls(None, _names(items))
         labels = list(value.index) if hasattr(value, "index") and hasattr(value, "columns") else []
-        is_named = bool(labels) and all(_is_name(label) for label in labels)
-        return cls(to_inputs(value, "catalogue"), _names(labels) if is_named else None)
+        names = _names(labels) if _are_names(labels) else None
+        return cls(to_inputs(value, "catalogue"), names)
 
     def mask(self, available: Any) -> Any:
         """Booleans [row, action], where lists of the names of actions may be given instead."""
@@ -72,6 +72,19 @@ def _listed(value: Any) -> list[Any]:
         return list(value)
     is_column = getattr(value, "ndim", None) == 1 and not isinstance(value, Tensor)
     return list(value.tolist()) if is_column and hasattr(value, "tolist") else []
+
+
+def _are_names(items: list[Any]) -> bool:
+    """Whether items are names of actions; some that are and some that are not are refused."""
+    found = [_is_name(item) for item in items]
+    if any(found) and not all(found):
+        name, other = items[found.index(True)], items[found.index(False)]
+        raise InvalidInputError(
+            "the actions of a catalogue must all have names or all have none, got the name "
+            f"{name!r:.40} and {other!r:.40}; convert numbers that are names to text, and leave "
+            "out what is missing"
+        )
+    return any(found)
 
 
 def _is_name(item: Any) -> bool:

@@ -44,7 +44,8 @@ def exclusive_log(path: Path) -> sqlite3.Connection:
     except BlockingIOError as error:
         raise DecisionLogError(
             f"{path} is in use by another agent, perhaps of this process; one agent writes to a "
-            f"log ({error}). Call its close() first, or pass read_only=True to read the log"
+            f"log ({error}). Call its close() first, and that of a DecisionLog which the "
+            "caller has opened, or pass read_only=True to read the log"
         ) from error
     except OSError as error:
         cure = "" if os.access(path.parent, os.W_OK) else f"; {path.parent} must be writable"

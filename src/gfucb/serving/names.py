@@ -36,11 +36,11 @@ def encode_name(name: Any, what: str = "task") -> str:
         raise
     except (ValueError, RecursionError) as error:  # surrogates, huge integers, deep tuples
         raise InvalidInputError(
-            f"the name of a {what} cannot be stored, or is too long: {error}"
+            f"the name of {_one(what)} cannot be stored, or is too long: {error}"
         ) from None
     if len(text) > LONGEST_NAME:
         raise InvalidInputError(
-            f"the name of a {what} must have at most {LONGEST_NAME} characters as JSON, "
+            f"the name of {_one(what)} must have at most {LONGEST_NAME} characters as JSON, "
             f"got {len(text)}"
         )
     return text
@@ -56,7 +56,7 @@ def _plain(name: Any, what: str) -> Any:
     """The name in the types of JSON: tuples become lists, and other types {kind: value}."""
     if isinstance(name, np.generic):
         if name != name:  # NaN and NaT; as an item NaT would be None
-            raise InvalidInputError(f"the name of a {what} is {name}: a name is missing")
+            raise InvalidInputError(f"the name of {_one(what)} is {name}: a name is missing")
         # Moments of numpy have units; nanoseconds would become an integer.
         name = (name.astype("datetime64[us]") if isinstance(name, np.datetime64) else name).item()
     if name is None or isinstance(name, bool):
@@ -70,21 +70,25 @@ def _plain(name: Any, what: str) -> Any:
         return [_plain(part, what) for part in name]
     found = name_type_of(name)
     if type(name).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be installed
-        raise InvalidInputError(f"the name of a {what} is {name}: a name is missing")
+        raise InvalidInputError(f"the name of {_one(what)} is {name}: a name is missing")
     if found is None or name != name:
         raise InvalidInputError(
-            f"the name of a {what} must be text, a number, a date, a UUID, a tuple of these, or an "
-            f"object of a registered type, got {name!r} of type {type(name).__name__}; convert it, "
-            "for example with str(), or see gfucb.serving.register_name_type"
+            f"the name of {_one(what)} must be text, a number, a date, a UUID, a tuple of these, "
+            f"or an object of a registered type, got {name!r} of type {type(name).__name__}; "
+            "convert it, for example with str(), or see gfucb.serving.register_name_type"
         )
     value = _plain(found.encode(name), what)
     return {found.kind: sorted(value, key=json.dumps) if found.type is frozenset else value}
 
 
+def _one(what: str) -> str:
+    return f"an {what}" if what[0] in "aeio" else f"a {what}"
+
+
 def _plain_number(number: int | float | Decimal, what: str) -> Any:
     """Equal numbers are one name: 3.0 is 3, as in columns of integers with gaps."""
     if number.is_nan() if isinstance(number, Decimal) else number != number:
-        raise InvalidInputError(f"the name of a {what} is {number}: a name is missing")
+        raise InvalidInputError(f"the name of {_one(what)} is {number}: a name is missing")
     if isinstance(number, Decimal):
         decimal = cast(NameType, name_type_of(number))
         text = decimal.encode(number) if number.is_finite() else str(number)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from gfucb.bandits import GFUCB, Randomised
-from gfucb.core.errors import DecisionLogError, InvalidInputError
+from gfucb.core.errors import DecisionLogError, InvalidInputError, lookup
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.setting_descriptions import describe_setting, find_difference
 from gfucb.serving.checkpoints import load_checkpoint
@@ -24,6 +25,7 @@ from gfucb.serving.row_ids import new_token
 
 # Arguments of `Randomised` that an agent accepts beside those of the model.
 DRAWN = ("distribution", "epsilon", "holdback", "holdback_policy")
+MODEL_OPTIONS = tuple(inspect.signature(GFUCB).parameters)[1:]  # without num_tasks
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,21 @@ class Decider:
         return describe_setting(self.randomised.randomisation)
 
 
-def build_model(model: GFUCB | Randomised | None, options: dict[str, Any]) -> tuple[GFUCB, Decider]:
-    """The bandit agent to serve, without data; by default one that is built with the options."""
+def build_model(
+    model: GFUCB | Randomised | None, options: dict[str, Any], others: Iterable[str]
+) -> tuple[GFUCB, Decider]:
+    """The bandit agent to serve, without data; by default one that is built with the options.
+
+    `others` are the names of further arguments, which a misspelled option may have meant.
+    """
+    if "num_tasks" in options:
+        raise InvalidInputError(
+            "an Agent has no num_tasks: tasks have names, pass tasks=[...] or add them later"
+        )
+    known = dict.fromkeys([*MODEL_OPTIONS, *DRAWN, *others])
+    for name in options:
+        lookup(known, name, "argument of Agent")
     if model is None:
-        if "num_tasks" in options:
-            raise InvalidInputError(
-                "an Agent has no num_tasks: tasks have names, pass tasks=[...] or add them later"
-            )
         drawn = {name: options[name] for name in DRAWN if name in options}
         built = GFUCB(1, **{name: options[name] for name in options if name not in drawn})
         if not drawn:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import GFUCBWarning, InvalidInputError
 from gfucb.core.log_records import LogEvent
 from gfucb.serving.catalogues import Catalogue
 from gfucb.serving.names import Name, NameTable, decode_name, encode_name, name_list
@@ -127,12 +128,32 @@ class Roster:
                 raise InvalidInputError(
                     f"the task {decode_name(text)!r} is retired; reopen it with reopen_task"
                 )
+        self._warn_of_spaces(new)
         return new
 
     def missing_tasks(self, names: Iterable[Name]) -> list[str]:
         """The encoded names of those tasks that were never added."""
         texts = dict.fromkeys(encode_name(name) for name in names)
-        return [text for text in texts if text not in self._tasks]
+        new = [text for text in texts if text not in self._tasks]
+        self._warn_of_spaces(new)
+        return new
+
+    def _warn_of_spaces(self, new: Sequence[str]) -> None:
+        """Name the first new task that is another one with spaces around it.
+
+        They stay two tasks: a name is what the program says.
+        """
+        names = (name for name in map(decode_name, new) if isinstance(name, str))
+        for name in (name for name in names if name != name.strip() != ""):
+            other = encode_name(name.strip())
+            if other in self._tasks or other in new:
+                warnings.warn(
+                    f"{name!r} and {name.strip()!r} are two tasks, which learn apart. If they are "
+                    "one, pass names without the spaces around them, as gfucb.tables reads them",
+                    GFUCBWarning,
+                    stacklevel=2,
+                )
+                return
 
     def numbers_detail(self, tasks: Iterable[int]) -> dict[str, Any] | None:
         """The detail of the event that gives numbers to those of the tasks without; None if none.

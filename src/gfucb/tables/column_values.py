@@ -57,7 +57,7 @@ def _as_numbers(table: str, texts: list[str]) -> str:
     if any(DECIMAL_COMMA.search(text) for text in texts):
         return f"{table}.str.replace('[^0-9,-]', '', regex=True).str.replace(',', '.')"
     if any(character.isdigit() for text in texts for character in text):
-        return f"{table}.str.replace('[$,]', '', regex=True)"
+        return f"{table}.str.replace('[^0-9.-]', '', regex=True)"
     return f"({table} == {texts[0]!r:.40})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,20 +73,17 @@ class Labels:
     @classmethod
     def listed(cls, column: str, names: Iterable[Any]) -> Labels:
         """Names in the order of a list."""
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise InvalidInputError(
-                f"the names for the column {column!r} must be a list, got {names!r:.60}"
-            )
-        return cls(column, tuple(complete_labels(column_of_values(column, list(names)))))
+        return cls(column, tuple(_complete_list(column, names)))
 
     def __len__(self) -> int:
         return len(self.names)
 
     def extended(self, names: Iterable[Any]) -> Labels:
-        """With further names at the end; those before keep their numbers."""
-        read = complete_labels(column_of_values(self.column, [*self.names, *names]))
-        # Names of an earlier version keep the spaces around them.
-        return Labels(self.column, (*self.names, *read[len(self.names) :]))
+        """With further names at the end; those before keep their numbers.
+
+        They may be of another type: that of 5 and "5" is one name, whatever the others are.
+        """
+        return Labels(self.column, (*self.names, *_complete_list(self.column, names)))
 
     def starting_with(self, column: RawColumn) -> Labels:
         """The names that occur in a column first, otherwise in the same order.
@@ -136,6 +133,17 @@ def complete_labels(column: RawColumn) -> list[Label]:
             f"{labels.index(None)} is missing; leave such rows out"
         )
     return [label for label in labels if label is not None]
+
+
+def _complete_list(column: str, names: Any) -> list[Label]:
+    """The names in a list; those in a set are sorted, because every process has another order."""
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+        raise InvalidInputError(
+            f"the names for the column {column!r} must be a list, got {names!r:.60}"
+        )
+    is_set = isinstance(names, set | frozenset)
+    given = sorted(names, key=lambda name: (str(type(name)), name)) if is_set else list(names)
+    return complete_labels(column_of_values(column, given))
 
 
 def shown_names(names: Sequence[Label]) -> str:

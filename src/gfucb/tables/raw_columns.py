@@ -7,8 +7,8 @@ import decimal
 import math
 import numbers
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +23,8 @@ Label: TypeAlias = str | int | float | bool
 # Texts that are booleans, as other programs write them.
 BOOLEAN_TEXTS = {"true": True, "false": False}
 DATE_TYPE = "datetime64[us]"
+# Larger integers, such as ids of 64 bits, are rounded as floats: two of them may become one.
+LARGEST_EXACT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +36,14 @@ class RawColumn:
         kind: of the values; "empty" if all of them are missing.
         values: [row], where missing any value; of vectors [row, component].
         missing: which values are missing, [row].
+        integers: integers that `values` have rounded, by row: as names they are exact.
     """
 
     name: str
     kind: Kind
     values: NDArray[Any]
     missing: NDArray[np.bool_]
+    integers: Mapping[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.missing)
@@ -53,10 +57,13 @@ class RawColumn:
         """The values as names; numbers without a fraction are integers, missing ones None."""
         values = self.values.astype("datetime64[s]") if self.kind == "date" else self.values
         values = values.astype(str) if self.kind == "date" else values
-        return [
+        found = [
             None if is_missing else _label(value)
             for value, is_missing in zip(values.tolist(), self.missing.tolist(), strict=True)
         ]
+        for row, integer in self.integers.items():
+            found[row] = integer
+        return found
 
     def texts(self) -> list[str | None]:
         """The labels as text: 3, 3.0 and "3" are one category, true and "True" another."""
@@ -98,7 +105,9 @@ def column_of_array(name: str, array: NDArray[Any]) -> RawColumn:
     if kind == "b":
         return RawColumn(name, "boolean", array.copy(), np.zeros(len(array), dtype=bool))
     if kind in "iuf":
-        return _of_kind(name, "number", array.astype(np.float64), np.isnan(array))
+        found = _of_kind(name, "number", array.astype(np.float64), np.isnan(array))
+        is_rounded = kind != "f" and bool((np.abs(found.values) >= LARGEST_EXACT).any())
+        return replace(found, integers=_large(array.tolist())) if is_rounded else found
     if kind == "M":
         return _of_kind(name, "date", array.astype(DATE_TYPE), np.isnat(array))
     if kind == "m":
@@ -127,7 +136,19 @@ def column_of_values(name: str, values: Sequence[Any]) -> RawColumn:
             "for example all of it to text"
         )
     kind: Kind = kinds.pop() if kinds else "empty"
-    return _of_kind(name, kind, _filled(name, kind, [value for _, value in found]), missing)
+    filled = _filled(name, kind, [value for _, value in found])
+    column = _of_kind(name, kind, filled, missing)
+    return replace(column, integers=_large(values)) if kind == "number" else column
+
+
+def _large(values: Sequence[Any]) -> dict[int, int]:
+    """The integers among numbers that floats may round, by row."""
+    integers = {
+        row: int(value)
+        for row, value in enumerate(values)
+        if isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64)
+    }
+    return {row: value for row, value in integers.items() if abs(value) >= LARGEST_EXACT}
 
 
 def _filled(name: str, kind: Kind, values: list[Any]) -> NDArray[Any]:

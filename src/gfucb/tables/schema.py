@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gfucb.core.errors import InvalidInputError
+from gfucb.core.validation.settings import validate_flag
 from gfucb.tables.action_kinds import (
     ActionKind,
     DescribedActions,
@@ -299,6 +300,8 @@ def _action_kind(
     context: Encoder,
 ) -> ActionKind:
     """What is chosen in a row, from the arguments of `Schema.of`."""
+    if crossed is not None:
+        validate_flag(crossed, "crossed")
     choice = (action is not None, item is not None, group is not None)
     if choice not in CHOICES:
         raise InvalidInputError(

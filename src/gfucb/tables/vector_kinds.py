@@ -22,6 +22,9 @@ from gfucb.tables.column_values import (
 )
 from gfucb.tables.raw_columns import RawColumn
 
+# Inputs are dense: every row has as many numbers.
+MOST_HASHED = 10**5
+
 
 @dataclass(frozen=True)
 class Hashed:
@@ -35,7 +38,7 @@ class Hashed:
     kind: ClassVar[str] = "hashed"
 
     def __post_init__(self) -> None:
-        validate_count(self.size, "size")
+        validate_count(self.size, "size", at_most=MOST_HASHED)
         validate_missing(self.missing)
 
     def fitted(self, column: RawColumn) -> Hashed:

@@ -169,7 +169,9 @@ def validate_tasks(tasks: Any, rows: int, num_tasks: int) -> Tensor:
     if rows == 0 and given.numel() == 0:
         return torch.zeros(0, dtype=torch.int64)  # an empty list has no integer type
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
-        raise InvalidInputError(f"tasks must be integers, got {given.dtype}")
+        cure = "; gaps make floats of a column of integers: drop them, then call .astype(int)"
+        cure = cure if given.is_floating_point() else ""
+        raise InvalidInputError(f"tasks must be integers, got {given.dtype}{cure}")
     if tuple(given.shape) != (rows,):
         raise InvalidInputError(
             f"tasks must have one number for each of the {rows} rows, got shape {list(given.shape)}"

@@ -20,16 +20,29 @@ LARGEST_REWARD = 1e12
 LARGEST_COMPUTED = 1e100
 # Counts are sizes of tensors, which are 64-bit integers.
 LARGEST_COUNT = 2**63 - 1
+# Objects that are made one after another, such as agents and networks: more take minutes.
+MOST_OBJECTS = 10**5
 
 
-def validate_count(value: Any, name: str, *, at_least: int = 1) -> int:
-    """`value` as an integer of at least 1 (or `at_least`)."""
+def validate_count(
+    value: Any, name: str, *, at_least: int = 1, at_most: int = LARGEST_COUNT
+) -> int:
+    """`value` as an integer of at least 1 (or `at_least`), and at most `at_most`."""
     number = _integer(value)
     if number is None or number < at_least:
         raise InvalidInputError(f"{name} must be an integer of at least {at_least}, got {value!r}")
-    if number > LARGEST_COUNT:
-        raise InvalidInputError(f"{name} must be an integer of at most {LARGEST_COUNT}")
+    if number > at_most:
+        raise InvalidInputError(f"{name} must be an integer of at most {at_most}, got {number}")
     return number
+
+
+def validate_agents(number: int, cure: str) -> None:
+    """Refuse more agents than can be made one after another."""
+    if number > MOST_OBJECTS:
+        raise InvalidInputError(
+            f"at most {MOST_OBJECTS} agents can be made one after another, got {number}; choose "
+            f"{cure}"
+        )
 
 
 def validate_seed(value: Any, name: str = "seed") -> int:

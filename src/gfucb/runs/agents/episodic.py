@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gfucb.core.environment_facts import (
     episode_range_of,
@@ -14,22 +14,11 @@ from gfucb.core.environment_facts import (
 )
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import EpisodicAgent, EpisodicEnvironment
-from gfucb.core.random import random_stream
-from gfucb.episodic import (
-    UCBVI,
-    EpisodicEpsilonGreedy,
-    EpisodicGFUCB,
-    IndependentEpisodicAgents,
-    fitted_q,
-    lsvi_ucb,
-    randomised_lsvi,
-)
-from gfucb.estimation import ConstantRadius
-from gfucb.models import FiniteClass, IdentityRepresentation, NeuralClass, RepresentationClass
-from gfucb.models.nn.actionwise import actionwise_network
-from gfucb.models.nn.networks import default_network
 from gfucb.runs.config import EpisodicAgentConfig
 from gfucb.runs.registry import FITS, register_agent
+
+if TYPE_CHECKING:
+    from gfucb.models import RepresentationClass
 
 EpisodicFactory = Callable[[EpisodicAgentConfig, EpisodicEnvironment, int], EpisodicAgent]
 
@@ -45,6 +34,8 @@ def representation_class(
 def _given(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> RepresentationClass:
+    from gfucb.models import FiniteClass, IdentityRepresentation
+
     known = representation_class_of(environment)
     return FiniteClass([IdentityRepresentation()]) if known is None else known
 
@@ -52,6 +43,11 @@ def _given(
 def _network(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> RepresentationClass:
+    from gfucb.core.random import random_stream
+    from gfucb.models import NeuralClass
+    from gfucb.models.nn.actionwise import actionwise_network
+    from gfucb.models.nn.networks import default_network
+
     generator = random_stream(seed, "network")
     observation_dim = observation_dim_of(environment)
     if observation_dim is not None:  # inputs are (observation, one-hot action)
@@ -105,6 +101,8 @@ def _learning_options(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> dict[str, Any]:
     """Arguments of all agents that learn a representation."""
+    from gfucb.estimation import ConstantRadius
+
     options = _options(config, environment, seed) | {
         "squared_radius": ConstantRadius(_bonus(config, environment) ** 2),
         "share_stages": config.share_stages,
@@ -122,6 +120,8 @@ def _learning_options(
 
 def _default(num_tasks: int, environment: EpisodicEnvironment, seed: int) -> EpisodicAgent:
     """The default agent, with the ranges of rewards and of their sums."""
+    from gfucb.episodic import EpisodicGFUCB
+
     return EpisodicGFUCB(
         num_tasks,
         environment.horizon,
@@ -140,6 +140,8 @@ def _register_gfucb(
     def gfucb(
         config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
     ) -> EpisodicAgent:
+        from gfucb.episodic import EpisodicGFUCB
+
         if config.representation == "learned":
             return _default(environment.num_tasks, environment, seed)
         known = representation_class(config, environment, seed)
@@ -183,6 +185,8 @@ def default_agent(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> EpisodicAgent:
     """The default agent, which has nothing to set but the range of the sums of rewards."""
+    from gfucb.episodic import EpisodicGFUCB
+
     return EpisodicGFUCB(
         environment.num_tasks,
         environment.horizon,
@@ -203,6 +207,7 @@ def independent(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> EpisodicAgent:
     """Algorithm 2 without sharing."""
+    from gfucb.episodic import EpisodicGFUCB, IndependentEpisodicAgents
 
     def one(task_seed: int) -> EpisodicAgent:
         if config.representation == "learned":
@@ -231,6 +236,8 @@ def independent(
 )
 def lsvi(config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int) -> EpisodicAgent:
     """LSVI-UCB on the features it receives."""
+    from gfucb.episodic import lsvi_ucb
+
     return lsvi_ucb(
         environment.num_tasks,
         environment.horizon,
@@ -264,6 +271,8 @@ def ucbvi(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> EpisodicAgent:
     """UCBVI, which counts visits of each distinct input."""
+    from gfucb.episodic import UCBVI
+
     return UCBVI(
         environment.num_tasks,
         environment.horizon,
@@ -282,6 +291,8 @@ def randomised(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> EpisodicAgent:
     """Randomised least-squares value iteration."""
+    from gfucb.episodic import randomised_lsvi
+
     return randomised_lsvi(
         environment.num_tasks,
         environment.horizon,
@@ -300,6 +311,9 @@ def shared_fitted_q(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> EpisodicAgent:
     """Algorithm 2 without a bonus, with epsilon-greedy exploration."""
+    from gfucb.episodic import fitted_q
+    from gfucb.estimation import ConstantRadius
+
     known = representation_class(config, environment, seed)
     options = _learning_options(config, environment, seed) | {"squared_radius": ConstantRadius(0.0)}
     return fitted_q(
@@ -318,4 +332,6 @@ def uniform(
     config: EpisodicAgentConfig, environment: EpisodicEnvironment, seed: int
 ) -> EpisodicAgent:
     """Uniform actions."""
+    from gfucb.episodic import EpisodicEpsilonGreedy
+
     return EpisodicEpsilonGreedy(ucbvi(config, environment, seed), epsilon=1.0, seed=seed)

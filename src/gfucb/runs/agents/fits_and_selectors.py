@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from gfucb.core.protocols import ActionSelector, LeastSquares
-from gfucb.estimation import AdamFit, VariableProjection
-from gfucb.exploration import Certified, GradientBonus, LastLayer, Linearised
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import register_action_selector, register_fit
 
@@ -24,18 +22,24 @@ class NetworkFitConfig(Protocol):
 @register_fit("variable-projection", description="Gradient steps with heads solved exactly.")
 def variable_projection(config: NetworkFitConfig) -> LeastSquares:
     """The default fit of networks."""
+    from gfucb.estimation import VariableProjection
+
     return VariableProjection(**config.variable_projection_arguments())
 
 
 @register_fit("adam", description="Adam on network and heads together, as in the paper.")
 def adam(config: NetworkFitConfig) -> LeastSquares:
     """The fit of the paper's experiments."""
+    from gfucb.estimation import AdamFit
+
     return AdamFit(**config.adam_arguments())
 
 
 @register_action_selector("last-layer", description="Bonus from the uncertainty of the heads.")
 def last_layer(config: BanditAgentConfig) -> ActionSelector:
     """The default for networks."""
+    from gfucb.exploration import LastLayer
+
     return LastLayer()
 
 
@@ -44,6 +48,8 @@ def last_layer(config: BanditAgentConfig) -> ActionSelector:
 )
 def linearised(config: BanditAgentConfig) -> ActionSelector:
     """Optimism in the network linearised at the fit."""
+    from gfucb.exploration import Linearised
+
     return Linearised(weight_ridge=config.weight_ridge)
 
 
@@ -52,10 +58,14 @@ def linearised(config: BanditAgentConfig) -> ActionSelector:
 )
 def certified(config: BanditAgentConfig) -> ActionSelector:
     """The linearised choice with a function that is in the confidence set."""
+    from gfucb.exploration import Certified
+
     return Certified(weight_ridge=config.weight_ridge)
 
 
 @register_action_selector("gradient", description="Bonus from weights and heads, per decision.")
 def gradient(config: BanditAgentConfig) -> ActionSelector:
     """A bonus from the gradient features of each decision alone."""
+    from gfucb.exploration import GradientBonus
+
     return GradientBonus(weight_ridge=config.weight_ridge)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gfucb.bandits import GFUCB, EpsilonGreedy, Grouped, multitask_greedy
 from gfucb.core.protocols import BanditAgent, BanditEnvironment
 from gfucb.runs.agents.options import action_selector, learning_options, squared_radius
 from gfucb.runs.config import BanditAgentConfig
@@ -18,6 +17,8 @@ from gfucb.runs.registry import register_agent
 )
 def gfucb(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """Algorithm 1."""
+    from gfucb.bandits import GFUCB
+
     options = learning_options(config, environment, seed)
     return GFUCB(
         environment.num_tasks,
@@ -36,6 +37,8 @@ def gfucb(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) 
 )
 def greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """The fit of GFUCB without a bonus."""
+    from gfucb.bandits import multitask_greedy
+
     return multitask_greedy(environment.num_tasks, **learning_options(config, environment, seed))
 
 
@@ -48,6 +51,8 @@ def greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: int)
 )
 def eps_greedy(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """The fit of GFUCB with epsilon-greedy exploration."""
+    from gfucb.bandits import EpsilonGreedy
+
     agent = greedy(config, environment, seed)
     return EpsilonGreedy(agent, epsilon=config.epsilon, seed=seed)
 
@@ -63,6 +68,8 @@ def independent_eps_greedy(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> BanditAgent:
     """Epsilon-greedy agents that do not share a representation."""
+    from gfucb.bandits import EpsilonGreedy, Grouped, multitask_greedy
+
     options = learning_options(config, environment, seed)
 
     def make_group(num_tasks: int, group_seed: int) -> BanditAgent:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gfucb.bandits import GFUCB
-from gfucb.bandits.linear_baselines import LinearUCB, Sharing
-from gfucb.bandits.linear_features import (
-    FeatureMap,
-    FourierInputs,
-    InputFeatures,
-    OneHotItems,
-)
-from gfucb.bandits.matrix_factorisation import MatrixFactorisation
-from gfucb.bandits.pooled_tasks import PooledTasks
 from gfucb.core.environment_facts import value_range_of
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import BanditAgent, BanditEnvironment
 from gfucb.runs.agents.options import learning_options, squared_radius
 from gfucb.runs.config import AgentConfig, BanditAgentConfig
 from gfucb.runs.registry import register_agent
+
+if TYPE_CHECKING:
+    from gfucb.bandits.linear_baselines import Sharing
+    from gfucb.bandits.linear_features import FeatureMap
 
 
 @dataclass(frozen=True)
@@ -79,6 +74,8 @@ def _register_linear(name: str, label: str, sharing: Sharing, *, fourier: bool, 
 
     @register_agent(name, label=label, description=description, config=LinearAgentConfig)
     def make(config: LinearAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
+        from gfucb.bandits.linear_baselines import LinearUCB
+
         return LinearUCB(
             environment.num_tasks,
             alpha=config.alpha * range_length(environment),
@@ -104,6 +101,8 @@ def _num_arms(environment: BanditEnvironment) -> int:
 def _features(
     config: LinearAgentConfig, environment: BanditEnvironment, seed: int, fourier: bool
 ) -> FeatureMap:
+    from gfucb.bandits.linear_features import FourierInputs, InputFeatures, OneHotItems
+
     items = getattr(environment, "num_items", None)
     if items is not None:
         return OneHotItems(int(items))
@@ -139,6 +138,8 @@ for _sharing, _name, _title in SHARING:
 )
 def als(config: FactorisationConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """Alternating least squares."""
+    from gfucb.bandits.matrix_factorisation import MatrixFactorisation
+
     items = getattr(environment, "num_items", None)
     if items is None:
         raise InvalidInputError(
@@ -166,6 +167,9 @@ def gfucb_pooled(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> BanditAgent:
     """One agent for all tasks."""
+    from gfucb.bandits import GFUCB
+    from gfucb.bandits.pooled_tasks import PooledTasks
+
     options = learning_options(config, environment, seed)
     radius = squared_radius(config, environment)
     return PooledTasks(environment.num_tasks, GFUCB(1, squared_radius=radius, **options))

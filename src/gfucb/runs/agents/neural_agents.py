@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gfucb.bandits import (
-    GFUCB,
-    Grouped,
-    neural_linear_ts,
-    neural_linear_ucb,
-    neural_ts,
-    neural_ucb,
-    perturbed_rewards,
-    squarecb,
-)
 from gfucb.core.protocols import BanditAgent, BanditEnvironment
 from gfucb.runs.agents.options import learning_options, squared_radius
 from gfucb.runs.config import BanditAgentConfig
@@ -42,6 +32,8 @@ def _register(name: str, label: str, description: str) -> Callable[[SizedFactory
         def independent(
             config: BanditAgentConfig, environment: BanditEnvironment, seed: int
         ) -> BanditAgent:
+            from gfucb.bandits import Grouped
+
             return Grouped(
                 environment.num_tasks,
                 lambda num_tasks, group_seed: make(config, environment, num_tasks, group_seed),
@@ -54,26 +46,39 @@ def _register(name: str, label: str, description: str) -> Callable[[SizedFactory
     return register
 
 
-def _with_radius(make: Callable[..., GFUCB]) -> SizedFactory:
-    """The factory of a baseline whose bonus or sampling variance is scaled by a radius."""
-    return lambda config, environment, num_tasks, seed: make(
-        num_tasks,
-        squared_radius=squared_radius(config, environment),
-        **learning_options(config, environment, seed),
-    )
+def _with_radius(name: str) -> SizedFactory:
+    """The factory of a baseline whose bonus or sampling variance is scaled by a radius.
+
+    Args:
+        name: of the function of `gfucb.bandits` that makes the agent.
+    """
+
+    def make(
+        config: BanditAgentConfig, environment: BanditEnvironment, num_tasks: int, seed: int
+    ) -> BanditAgent:
+        from gfucb import bandits
+
+        constructor: Callable[..., BanditAgent] = getattr(bandits, name)
+        return constructor(
+            num_tasks,
+            squared_radius=squared_radius(config, environment),
+            **learning_options(config, environment, seed),
+        )
+
+    return make
 
 
 _register(
     "neural-ucb", "NeuralUCB", "NeuralUCB: bonus from weights and heads, diagonal approximation"
-)(_with_radius(neural_ucb))
+)(_with_radius("neural_ucb"))
 _register("neural-ts", "NeuralTS", "NeuralTS: Thompson sampling with the variances of NeuralUCB")(
-    _with_radius(neural_ts)
+    _with_radius("neural_ts")
 )
 _register("neural-linear-ucb", "Neural-Linear UCB", "Neural-Linear: LinUCB on the fitted features")(
-    _with_radius(neural_linear_ucb)
+    _with_radius("neural_linear_ucb")
 )
 _register("neural-linear-ts", "Neural-Linear TS", "Neural-Linear: Thompson sampling of the heads")(
-    _with_radius(neural_linear_ts)
+    _with_radius("neural_linear_ts")
 )
 
 
@@ -81,6 +86,8 @@ _register("neural-linear-ts", "Neural-Linear TS", "Neural-Linear: Thompson sampl
 def _squarecb(
     config: BanditAgentConfig, environment: BanditEnvironment, num_tasks: int, seed: int
 ) -> BanditAgent:
+    from gfucb.bandits import squarecb
+
     options = learning_options(config, environment, seed)
     return squarecb(num_tasks, scale=config.gap_scale, **options)
 
@@ -89,5 +96,7 @@ def _squarecb(
 def _npr(
     config: BanditAgentConfig, environment: BanditEnvironment, num_tasks: int, seed: int
 ) -> BanditAgent:
+    from gfucb.bandits import perturbed_rewards
+
     options = learning_options(config, environment, seed)
     return perturbed_rewards(num_tasks, perturbation=config.perturbation, **options)

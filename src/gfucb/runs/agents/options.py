@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gfucb.bandits.bandit_settings import UNKNOWN_RANGE, default_radius
 from gfucb.core.environment_facts import noise_scale_of, representation_class_of, value_range_of
 from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.protocols import ActionSelector, BanditEnvironment, Radius, SquaredRadius
-from gfucb.core.random import random_stream
-from gfucb.estimation import LogRadius, ScaledRadius
-from gfucb.models import features_of
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import ACTION_SELECTORS, FITS
-from gfucb.theory.lemma_radii import CorrectedRadius, CoveredClass, PrintedRadius
+
+if TYPE_CHECKING:
+    from gfucb.theory.lemma_radii import CoveredClass
 
 # Scale of the cover of the linear class in the radii of Lemma 1: small enough for its terms to
 # vanish.
@@ -62,6 +60,9 @@ def squared_radius(
     config: BanditAgentConfig, environment: BanditEnvironment
 ) -> SquaredRadius | Radius | None:
     """The radius that the settings name; None for the agent's default."""
+    from gfucb.bandits.bandit_settings import UNKNOWN_RANGE, default_radius
+    from gfucb.estimation import LogRadius, ScaledRadius
+
     if (config.radius, config.coverage, config.radius_scale) == DEFAULT_RADIUS:
         return None
     if config.radius in ("default", "constant"):
@@ -79,6 +80,8 @@ def squared_radius(
 
 
 def _lemma_1_radius(config: BanditAgentConfig, environment: BanditEnvironment) -> SquaredRadius:
+    from gfucb.theory.lemma_radii import CorrectedRadius, CoveredClass, PrintedRadius
+
     known, noise_scale = representation_class_of(environment), noise_scale_of(environment)
     if not isinstance(known, CoveredClass) or noise_scale is None:
         raise InvalidInputError(
@@ -96,6 +99,9 @@ def _lemma_1_radius(config: BanditAgentConfig, environment: BanditEnvironment) -
 
 
 def _feature_dim(known: CoveredClass, environment: BanditEnvironment) -> int:
+    from gfucb.core.random import random_stream
+    from gfucb.models import features_of
+
     inputs = environment.round(1).candidates[0, :1]  # [1, *input]
     representation = known.initial(inputs, random_stream(0, "feature dimension"), "cpu")
     return features_of(representation, inputs).shape[1]

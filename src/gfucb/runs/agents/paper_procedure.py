@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gfucb.bandits import GFUCB
 from gfucb.core.environment_facts import DEFAULT_VALUE_RANGE
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import ActionSelector, BanditAgent, BanditEnvironment, SquaredRadius
-from gfucb.core.random import random_stream
-from gfucb.environments import ImageBandit
-from gfucb.estimation import AdamFit, LogRadius, ScaledRadius
-from gfucb.exploration import FineTuning
-from gfucb.models import NeuralClass
-from gfucb.models.nn.networks import paper_network
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import register_agent
+
+if TYPE_CHECKING:
+    from gfucb.bandits import GFUCB
+    from gfucb.exploration import FineTuning
 
 
 @register_agent(
@@ -27,6 +25,8 @@ from gfucb.runs.registry import register_agent
 )
 def stable(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """The paper's procedure with fine-tuning that stays in the confidence set."""
+    from gfucb.exploration import FineTuning
+
     return _on_images(config, environment, seed, FineTuning.stable(config.tuning_iterations))
 
 
@@ -39,6 +39,8 @@ def literal_sum(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> BanditAgent:
     """The printed procedure, with the constraint as a sum over samples."""
+    from gfucb.exploration import FineTuning
+
     return _on_images(config, environment, seed, FineTuning.literal_sum(config.tuning_iterations))
 
 
@@ -51,12 +53,17 @@ def literal_mean(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> BanditAgent:
     """The printed procedure, with the constraint as a mean over samples."""
+    from gfucb.exploration import FineTuning
+
     return _on_images(config, environment, seed, FineTuning.literal_mean(config.tuning_iterations))
 
 
 def _on_images(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int, selector: FineTuning
 ) -> BanditAgent:
+    from gfucb.environments import ImageBandit
+    from gfucb.estimation import LogRadius, ScaledRadius
+
     if not isinstance(environment, ImageBandit):
         raise InvalidInputError(
             "the paper's procedure has a CNN: it needs an environment of images, digits or mnist"
@@ -85,6 +92,13 @@ def paper_agent(
     device: str = "cpu",
 ) -> GFUCB:
     """The paper's own procedure: its network, Adam in every round, fine-tuning."""
+    from gfucb.bandits import GFUCB
+    from gfucb.core.random import random_stream
+    from gfucb.estimation import AdamFit, LogRadius
+    from gfucb.exploration import FineTuning
+    from gfucb.models import NeuralClass
+    from gfucb.models.nn.networks import paper_network
+
     network = paper_network(image_shape, random_stream(seed, "network"))
     return GFUCB(
         num_tasks,

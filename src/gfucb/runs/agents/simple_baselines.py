@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gfucb.bandits import Uniform, linucb
 from gfucb.core.protocols import BanditAgent, BanditEnvironment
 from gfucb.runs.config import BanditAgentConfig
 from gfucb.runs.registry import register_agent
@@ -22,6 +21,8 @@ def independent_linucb(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> BanditAgent:
     """LinUCB without sharing."""
+    from gfucb.bandits import linucb
+
     return linucb(environment.num_tasks, alpha=config.alpha, ridge=config.ridge)
 
 
@@ -34,6 +35,8 @@ def independent_linucb(
 )
 def oracle_ucb(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """LinUCB on the true features: what remains when the representation is known."""
+    from gfucb.bandits import linucb
+
     return linucb(environment.num_tasks, alpha=config.alpha, ridge=ORACLE_RIDGE)
 
 
@@ -48,6 +51,8 @@ def oracle_greedy(
     config: BanditAgentConfig, environment: BanditEnvironment, seed: int
 ) -> BanditAgent:
     """Greedy on the true features."""
+    from gfucb.bandits import linucb
+
     return linucb(environment.num_tasks, alpha=0.0, ridge=ORACLE_RIDGE)
 
 
@@ -59,4 +64,6 @@ def oracle_greedy(
 )
 def uniform(config: BanditAgentConfig, environment: BanditEnvironment, seed: int) -> BanditAgent:
     """Uniform actions."""
+    from gfucb.bandits import Uniform
+
     return Uniform(environment.num_tasks, seed=seed)
