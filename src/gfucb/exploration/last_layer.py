@@ -129,11 +129,11 @@ def _own_bonuses(
     Rows share what they have to try, see `required_tries`.
     """
     posterior, radius = ellipsoid.posterior, ellipsoid.squared_radius
-    widths = ellipsoid.known_widths(features, tasks)
+    shown, widths = ellipsoid.parted_widths(features, tasks)
     own = (radius * widths).sqrt()
     if ellipsoid.limits is not None:
-        seen = (radius * posterior.model_variances(features, tasks).clamp_min(0)).sqrt()
-        own = bounded_bonuses(values, own, seen, ellipsoid.limits)
+        least = (radius * shown.clamp_min(0)).sqrt()
+        own = bounded_bonuses(values, own, least, ellipsoid.limits)
     if not bool(posterior.missing_tries.any()):
         return own
     untried, lacking = posterior.untried_widths(features), posterior.lacking(features)

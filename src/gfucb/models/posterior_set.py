@@ -62,11 +62,14 @@ class PosteriorEllipsoid:
 
     def known_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The same without what makes a row try a rarely tried action."""
-        widths = self.posterior.known_widths(features, tasks)
-        if self.growing_counts is None:
-            return widths
-        own = self.posterior.model_variances(features, tasks)
-        return widths + (exploration_rates(own, self.growing_counts[tasks]) - 1) * own
+        return self.parted_widths(features, tasks)[1]
+
+    def parted_widths(self, features: Tensor, tasks: Tensor) -> tuple[Tensor, Tensor]:
+        """The part of `known_widths` that rewards have shown, and all of it, [row, action] each."""
+        own, widths = self.posterior.parted_widths(features, tasks)
+        if self.growing_counts is not None:
+            widths = widths + (exploration_rates(own, self.growing_counts[tasks]) - 1) * own
+        return own, widths
 
     def expecting(self, features: Tensor, tasks: Tensor) -> PosteriorEllipsoid:
         """The heads allowed if chosen features [row, feature] of tasks [row] bring their means."""
@@ -144,6 +147,7 @@ class PosteriorSet(ConfidenceSet):
         Near the top of the range bounded bonuses are smaller. Contexts that vary make an agent try
         actions again all the same; where the same candidates come in every round, it would not.
         """
+        # Paper: actions maximise the largest value in the set, also where it exceeds the range.
         has_arms = getattr(self.center.representation, "has_arms_of_one_task", False)
         return self.stated_range if has_arms else None
 
