@@ -161,3 +161,12 @@ class TestArmsInContext:
         agent.learn(torch.zeros(52).long(), inputs, rewards)
         center = agent.confidence_set(inputs).center
         assert center.offset < float(rewards.mean()) - 0.1
+
+    def test_are_restored_exactly(self):
+        """Between fits, and over the next ones."""
+        agent, other = (GFUCB(1, value_range=(-1.5, 1.5)) for _ in range(2))
+        play(agent, context_and_arm, range(21))
+        other.load_state(agent.state())
+        actions = play(agent, context_and_arm, range(21, 60))
+        assert torch.equal(play(other, context_and_arm, range(21, 60)), actions)
+        assert all(torch.equal(x, other.state()[name]) for name, x in agent.state().items())
