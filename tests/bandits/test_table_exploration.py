@@ -118,3 +118,55 @@ class TestOneTask:
         play(agent, context_and_arm, range(3))
         found = agent.confidence_set(context_and_arm(num_tasks, 9)[0]).posterior
         assert found.untried_rate == rate
+
+
+class TestArmsInContext:
+    """One-hot actions in a context that varies."""
+
+    @pytest.mark.parametrize(
+        ("offer", "value_range", "limits"),
+        [
+            (context_and_arm, (0.0, 1.0), (0.0, 1.0)),
+            (context_and_arm, "auto", None),
+            (prices, (0.0, 1.0), None),
+        ],
+    )
+    def test_have_bounded_bonuses_if_the_range_is_stated(self, offer, value_range, limits):
+        agent = GFUCB(1, value_range=value_range)
+        for index in range(5):
+            assert agent.confidence_set(offer(1, index)[0], candidates=offer(1, 0)).limits == limits
+            agent.observe(agent.decide(offer(1, index)), [0.5])
+
+    def test_are_not_left_near_the_top_of_the_range(self):
+        """The first action has the best possible reward, so nothing can be gained by others."""
+        chosen = {}
+        for name, value_range in (("top", (0.0, 1.0)), ("middle", (0.0, 2.0))):
+            agent = GFUCB(1, value_range=value_range)
+            actions = []
+            for index in range(30):
+                decision = agent.decide(context_and_arm(1, index))
+                actions.append(int(decision.actions))
+                noise = 0.02 * float(draw("noise", 1, index=index))
+                agent.observe(decision, [(0.98 if actions[-1] == 0 else 0.5) + noise])
+            chosen[name] = actions.count(0)
+        assert chosen["top"] > chosen["middle"] + 2
+
+    def test_are_expected_to_be_worse_than_the_chosen_ones(self):
+        """With one task the offset is not the mean of rewards, most of which are of one action."""
+        agent = GFUCB(1, value_range=(0.0, 1.0))
+        inputs = torch.cat([context_and_arm(1, index)[:, 0] for index in range(40)])
+        for index in range(20, 23):
+            inputs = torch.cat([inputs, context_and_arm(1, index)[0, 1:]])
+        rewards = torch.cat([torch.full((40,), 0.9), torch.full((12,), 0.1)])
+        agent.learn(torch.zeros(52).long(), inputs, rewards)
+        center = agent.confidence_set(inputs).center
+        assert center.offset < float(rewards.mean()) - 0.1
+
+    def test_are_restored_exactly(self):
+        """Between fits, and over the next ones."""
+        agent, other = (GFUCB(1, value_range=(-1.5, 1.5)) for _ in range(2))
+        play(agent, context_and_arm, range(21))
+        other.load_state(agent.state())
+        actions = play(agent, context_and_arm, range(21, 60))
+        assert torch.equal(play(other, context_and_arm, range(21, 60)), actions)
+        assert all(torch.equal(x, other.state()[name]) for name, x in agent.state().items())

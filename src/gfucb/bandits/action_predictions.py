@@ -20,7 +20,8 @@ NUMBERS = ("mean", "lower", "upper", "head_share", "shared_share", "exploration_
 class ActionPredictions:
     """Mean, interval and sources of uncertainty of every action; made by `predict`.
 
-    Intervals are those of the confidence set at each action, the ones by which the agent explores.
+    Intervals are those of the confidence set at each action, the ones by which the agent explores;
+    with one task and one-hot actions in a context, it explores less near the top of a stated range.
     Nothing is clipped to the value range. Before the first reward, if the scale of rewards is not
     stated, means and intervals are NaN: nothing is known. So are numbers of actions that are not
     available.

@@ -260,11 +260,11 @@ class GFUCB(ExplainedAgent):
         center, data, statistics = self.learner.fit_state(inputs, candidates)
         num_sharing = num_sharing or self.num_tasks
         squared_radius = self.radius_state.squared_radius(data.round_index, num_sharing)
-        if isinstance(statistics, HeadPosterior):
-            if self._has_default_radius:
-                squared_radius = statistics.squared_radius
-            return PosteriorSet(center, data.snapshot(), squared_radius, posterior=statistics)
         learner = self.network_learner
+        if isinstance(statistics, HeadPosterior):
+            radius = statistics.squared_radius if self._has_default_radius else squared_radius
+            known, own = learner.scaling.stated_range, (center, data.snapshot(), radius)
+            return PosteriorSet(*own, posterior=statistics, stated_range=known)
         return ConfidenceSet(
             center,
             data.snapshot(),

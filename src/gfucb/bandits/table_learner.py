@@ -70,7 +70,8 @@ class TableLearner(PosteriorLearner):
         posterior = prior_posterior(
             flat, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
         )
-        return PosteriorFit(TableFeatures(columns, TableScales()), posterior, self.initial_offset)
+        features = TableFeatures(columns, columns.usual_scales)
+        return PosteriorFit(features, posterior, self.initial_offset)
 
     def prior_of(self, inputs: Tensor, known: Representation | None) -> PosteriorFit:
         """The prior on the columns that the first decision has found."""
@@ -82,7 +83,9 @@ class TableLearner(PosteriorLearner):
         posterior = prior_posterior(
             flat, num_tasks=self.num_tasks, columns=columns, reward_range=self.reward_range
         )
-        scales = replace(TableScales(), mean_ratio=0.0) if is_single else TableScales()
+        scales = columns.usual_scales
+        if is_single:
+            scales = replace(scales, mean_ratio=0.0)
         return PosteriorFit(TableFeatures(columns, scales), posterior, self.initial_offset)
 
     def fit_all(
@@ -97,7 +100,8 @@ class TableLearner(PosteriorLearner):
         if before is not None and isinstance(before.features, TableFeatures):
             start = self._next_start(before.features, inputs)
         else:
-            start = TableFeatures(self._first_columns(inputs, computed), TableScales())
+            columns = self._first_columns(inputs, computed)
+            start = TableFeatures(columns, columns.usual_scales)
         return fit_table(
             inputs,
             data.tasks,

@@ -10,6 +10,7 @@ from torch import Tensor
 from gfucb.core.shards import ONE_SHARD, Shards, mean_of_all
 from gfucb.estimation.evidence import TwoLevelPosterior, two_level_posterior
 from gfucb.estimation.head_covariance import covariance_factor
+from gfucb.estimation.mean_before_choice import mean_before_choice
 from gfucb.estimation.pooled_fit import MOST_FITTED, fit_pooled
 from gfucb.estimation.table_samples import TableSamples
 from gfucb.estimation.table_search import FEWEST_SEARCH_SAMPLES, search_subset
@@ -75,6 +76,9 @@ def fit_table(
     is_single = samples.all_tasks == 1
     if is_single:
         scales = replace(scales, mean_ratio=0.0)
+    if columns.has_arms_of_one_task:
+        shift = mean_before_choice(samples, scales)
+        offset, samples = offset + shift, replace(samples, targets=targets - shift)
     pooled = fit_pooled(samples, start.pooled, pooled_frequencies, generator)
     columns = replace(columns, has_pooled=pooled is not None)
     values = None if pooled is None else pooled.values

@@ -51,7 +51,7 @@ def search_scales(samples: TableSamples, start: TableScales) -> TableScales:
     evidence = samples.evidence()
 
     def score(scales: TableScales) -> float:
-        return evidence(scales) - _prior_cost(scales)
+        return evidence(scales) - _prior_cost(scales, samples.columns.usual_scales)
 
     best, best_score, sweeps = start, score(start), 2
     for _ in range(sweeps):
@@ -98,11 +98,11 @@ def _step(name: str, direction: int) -> Callable[[TableScales], TableScales | No
     return step
 
 
-def _prior_cost(scales: TableScales) -> float:
-    """Minus the log prior of scales, up to a constant."""
-    default, cost = TableScales(), 0.0
+def _prior_cost(scales: TableScales, center: TableScales) -> float:
+    """Minus the log prior of scales around the usual ones, up to a constant."""
+    cost = 0.0
     for name in (field.name for field in fields(scales)):
-        value, usual = getattr(scales, name), getattr(default, name)
+        value, usual = getattr(scales, name), getattr(center, name)
         if name == "shared":
             cost += LENGTH_PRIOR * (value - usual) ** 2
         elif value > 0:

@@ -16,6 +16,7 @@ from gfucb.core.linalg import first_best
 from gfucb.core.protocols import ActionSelector
 from gfucb.core.records import Prediction, Selection
 from gfucb.core.validation.settings import validate_flag
+from gfucb.exploration.bounded_values import bounded_bonuses
 from gfucb.exploration.joint_choice import choose_jointly
 from gfucb.exploration.rarely_tried import required_tries
 from gfucb.models import ConfidenceSet, HeadEllipsoid, MultiheadFunction
@@ -128,13 +129,17 @@ def _own_bonuses(
     Rows share what they have to try, see `required_tries`.
     """
     posterior, radius = ellipsoid.posterior, ellipsoid.squared_radius
-    widths = ellipsoid.known_widths(features, tasks)
-    if bool(posterior.missing_tries.any()):
-        untried, lacking = posterior.untried_widths(features), posterior.lacking(features)
-        bonuses = (radius * (widths + untried)).sqrt()
-        required = required_tries(*lacking, values, bonuses, tasks, ellipsoid.shards)
-        widths = widths + untried * required
-    return (radius * widths).sqrt()
+    shown, widths = ellipsoid.parted_widths(features, tasks)
+    own = (radius * widths).sqrt()
+    if ellipsoid.limits is not None:
+        least = (radius * shown.clamp_min(0)).sqrt()
+        own = bounded_bonuses(values, own, least, ellipsoid.limits)
+    if not bool(posterior.missing_tries.any()):
+        return own
+    untried, lacking = posterior.untried_widths(features), posterior.lacking(features)
+    bonuses = (radius * (widths + untried)).sqrt()
+    required = required_tries(*lacking, values, bonuses, tasks, ellipsoid.shards)
+    return torch.where(required, bonuses, own)
 
 
 def center_ellipsoid(confidence_set: ConfidenceSet) -> HeadEllipsoid:

@@ -237,10 +237,14 @@ class HeadPosterior:
 
     def known_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The same without the variances of rarely tried actions."""
+        return self.parted_widths(features, tasks)[1]
+
+    def parted_widths(self, features: Tensor, tasks: Tensor) -> tuple[Tensor, Tensor]:
+        """`model_variances` and `known_widths`, [row, action] each."""
         variances = self.model_variances(features, tasks)
         _, linear = self._split(features)
         explored = (products(self.exploration, linear, tasks) * linear).sum(-1)
-        return (variances + self.exploration_scale * explored).clamp_min(0)
+        return variances, (variances + self.exploration_scale * explored).clamp_min(0)
 
     def untried_widths(self, features: Tensor) -> Tensor:
         """The variances of rarely tried actions: [row, action, feature] -> [row, action]."""

@@ -30,6 +30,7 @@ class PosteriorEllipsoid:
     posterior: HeadPosterior
     squared_radius: float
     growing_counts: Tensor | None = None
+    limits: tuple[float, float] | None = None
     norm_bound: None = None
     shards: Shards = ONE_SHARD
 
@@ -61,11 +62,14 @@ class PosteriorEllipsoid:
 
     def known_widths(self, features: Tensor, tasks: Tensor) -> Tensor:
         """The same without what makes a row try a rarely tried action."""
-        widths = self.posterior.known_widths(features, tasks)
-        if self.growing_counts is None:
-            return widths
-        own = self.posterior.model_variances(features, tasks)
-        return widths + (exploration_rates(own, self.growing_counts[tasks]) - 1) * own
+        return self.parted_widths(features, tasks)[1]
+
+    def parted_widths(self, features: Tensor, tasks: Tensor) -> tuple[Tensor, Tensor]:
+        """The part of `known_widths` that rewards have shown, and all of it, [row, action] each."""
+        own, widths = self.posterior.parted_widths(features, tasks)
+        if self.growing_counts is not None:
+            widths = widths + (exploration_rates(own, self.growing_counts[tasks]) - 1) * own
+        return own, widths
 
     def expecting(self, features: Tensor, tasks: Tensor) -> PosteriorEllipsoid:
         """The heads allowed if chosen features [row, feature] of tasks [row] bring their means."""
@@ -113,12 +117,14 @@ class PosteriorSet(ConfidenceSet):
 
     Attributes:
         posterior: of the heads; the center has its means as heads.
+        stated_range: the range of expected rewards, if the user knows it.
     """
 
     # Paper: a set around the least-squares fit in the norm of the data alone. The prior over
     # heads that is learned from all tasks adds to it: a task with little data is close to the
     # others, and no closer than the tasks have been to each other.
     posterior: HeadPosterior = field(kw_only=True)
+    stated_range: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def ellipsoid(  # type: ignore[override]  # it has the members of a HeadEllipsoid
         self, representation: Representation | None = None
@@ -127,8 +133,23 @@ class PosteriorSet(ConfidenceSet):
         if representation is not None and representation is not self.center.representation:
             raise InvalidInputError("the set of a table has one representation, that of its center")
         return PosteriorEllipsoid(
-            self.posterior, self.squared_radius, self.growing_counts, shards=self.data.shards
+            self.posterior,
+            self.squared_radius,
+            self.growing_counts,
+            self.limits,
+            shards=self.data.shards,
         )
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The range that bounds optimism: the stated one for actions in contexts that vary.
+
+        Near the top of the range bounded bonuses are smaller. Contexts that vary make an agent try
+        actions again all the same; where the same candidates come in every round, it would not.
+        """
+        # Paper: actions maximise the largest value in the set, also where it exceeds the range.
+        has_arms = getattr(self.center.representation, "has_arms_of_one_task", False)
+        return self.stated_range if has_arms else None
 
     @property
     def growing_counts(self) -> Tensor | None:

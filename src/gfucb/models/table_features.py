@@ -30,6 +30,9 @@ FEWEST_DIRECTIONS = 8
 # Linear features of columns have this size, those of constants the size 1; with one task both have
 # the size 2. Columns vary from round to round, and arms do not.
 EXPLORED_COLUMNS = 0.1
+# The usual prior variance of constants of one-hot actions in a context, relative to that of all
+# linear effects of the context. Without a context the constants are all there is, and have 1.
+CONSTANT_IN_CONTEXT = 0.1
 # The size of smooth effects of continuous actions, for many tasks and for one.
 EXPLORED_CONTINUOUS, EXPLORED_ALONE = 0.5, 2.0
 
@@ -151,6 +154,18 @@ class TableColumns:
         """The number of standardised columns, after a projection."""
         return len(self.location) if self.projection is None else self.projection.shape[1]
 
+    @property
+    def has_arms_of_one_task(self) -> bool:
+        """Whether there is one task, whose candidates are one-hot actions in a context."""
+        has_arms = self.num_directions > 0 and self.layout.num_actions > 0
+        return has_arms and self.num_tasks == 1
+
+    @property
+    def usual_scales(self) -> TableScales:
+        """The scales before any data, which few data leave nearly as they are."""
+        has_arms = self.has_arms_of_one_task
+        return TableScales(bias=CONSTANT_IN_CONTEXT) if has_arms else TableScales()
+
     def features(self, inputs: Tensor, length: float, pooled: Tensor | None = None) -> Tensor:
         """Features with unit scales, [n, feature]: common to all actions, then of each action.
 
@@ -253,6 +268,11 @@ class TableFeatures:
     def has_context(self) -> bool:
         """Whether there are columns beside a one-hot action."""
         return self.columns.num_directions > 0
+
+    @property
+    def has_arms_of_one_task(self) -> bool:
+        """Whether there is one task, whose candidates are one-hot actions in a context."""
+        return self.columns.has_arms_of_one_task
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """[n, column] -> [n, feature]."""
