@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-NAMES = ("fits", "rounds", "steps", "products", "copies", "loops")
+NAMES = ("fits", "rounds", "steps", "products", "memory", "loops")
 
 
 def together(files: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:

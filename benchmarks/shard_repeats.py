@@ -139,7 +139,7 @@ class Player:
         works: dict[str, Callable[[], object]] = {
             "steps": functools.partial(shard_scaling.work, self.agent, self.problem),
             "products": shard_scaling.products,
-            "copies": functools.partial(_copies, torch.zeros(COPIED), torch.ones(COPIED)),
+            "memory": functools.partial(_copied, torch.zeros(COPIED), torch.ones(COPIED)),
             "loops": _loops,
         }
         for name, work in works.items() if is_weak else ():
@@ -148,7 +148,7 @@ class Player:
         return found
 
 
-def _copies(array: torch.Tensor, copy: torch.Tensor) -> None:
+def _copied(array: torch.Tensor, copy: torch.Tensor) -> None:
     copy.copy_(array)
 
 
