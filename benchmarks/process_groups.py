@@ -22,15 +22,17 @@ def join_all(processes: Sequence[BaseProcess], what: str, seconds: float = math.
     while left and time.monotonic() < end:
         pause = end - time.monotonic()
         wait([process.sentinel for process in left], None if math.isinf(pause) else pause)
-        for process in left:
-            if process.exitcode:
+        # Asked once: a code that comes between two questions would be lost.
+        codes = [process.exitcode for process in left]
+        for process, code in zip(left, codes, strict=True):
+            if code:
                 _end(left)
                 index = processes.index(process)
                 raise SystemExit(
-                    f"process {index} of the {len(processes)} of {what} "
-                    f"{_reason(process.exitcode)}; the others were ended"
+                    f"process {index} of the {len(processes)} of {what} {_reason(code)}; "
+                    "the others were ended"
                 )
-        left = [process for process in left if process.exitcode is None]
+        left = [process for process, code in zip(left, codes, strict=True) if code is None]
 
 
 def _end(processes: Sequence[BaseProcess]) -> None:

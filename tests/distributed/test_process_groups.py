@@ -39,3 +39,27 @@ def test_processes_that_end_are_joined_and_others_at_the_deadline():
     assert ended.exitcode == 0 and sleeping.is_alive()
     sleeping.kill()
     sleeping.join()
+
+
+class EndsWhileAsked:
+    """A process whose exit code comes between the first question for it and the second."""
+
+    def __init__(self):
+        self.sentinel, writing = os.pipe()
+        os.close(writing)
+        self.codes = iter([None])
+
+    @property
+    def exitcode(self):
+        return next(self.codes, 1)
+
+    def kill(self):
+        pass
+
+    def join(self):
+        os.close(self.sentinel)
+
+
+def test_an_exit_code_that_comes_late_is_not_lost():
+    with pytest.raises(SystemExit, match="process 0 of the 1 of sums has failed"):
+        join_all([EndsWhileAsked()], "sums", 60)
