@@ -1,19 +1,27 @@
 """Bonuses at images: replayed calibrations, and statistics of errors and bonuses."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from gfucb import GFUCB
 from gfucb.paper.bonuses import BATCHED_SELECTORS, bonus_statistics, replay_calibrations
-from gfucb.paper.logged_runs import ImageSource, LoggedRuns, confidence_sets
+from gfucb.paper.logged_runs import ImageSource, LoggedRuns
+from gfucb.runs.loop import play
 
 DIGITS = ImageSource(digits=True)
 
 
 def test_a_replayed_agent_equals_the_agent_that_collected_the_log():
-    learned = confidence_sets(LoggedRuns((0,), (9,), 2), DIGITS)[0, 9]
-    agent = GFUCB(2, seed=0, value_range=(0.0, 1.0))
+    # Without self-supervision, which learns from candidates that a log does not have.
+    make = partial(GFUCB, 2, seed=0, value_range=(0.0, 1.0), self_supervision=None)
+    collecting, environment = make(), LoggedRuns((0,), (9,), 2).environment(DIGITS, 0)
+    for _ in play(collecting, environment, num_rounds=9):
+        pass
+    learned = collecting.confidence_set(DIGITS.training().images[:1], num_sharing=1)
+    agent = make()
     selectors = {"last layer": BATCHED_SELECTORS["last layer"]}
     found = replay_calibrations(agent, learned.data, selectors)
     again = agent.confidence_set(learned.data.inputs[:1])

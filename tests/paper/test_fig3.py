@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from gfucb.core.random import random_stream
-from gfucb.paper.fig3 import sweep
-from gfucb.paper.fig3.sweep import QUICK, RUNS, class_kernel, contrast, nearest_mean_accuracy
-from gfucb.paper.logged_runs import ImageSource
+from gfucb.paper.fig3.sweep import class_kernel, contrast, nearest_mean_accuracy
 
 
 def test_one_hot_features_have_contrast_one():
@@ -29,17 +27,3 @@ def test_the_class_kernel_is_the_mean_of_all_inner_products():
     pairs = features @ features.T
     expected = pairs[labels == 2][:, labels == 7].mean()
     assert float(class_kernel(features, labels)[2, 7]) == pytest.approx(float(expected))
-
-
-@pytest.mark.parametrize("setting", RUNS)
-def test_the_agents_learn_from_all_candidates(setting, monkeypatch):
-    asked = []
-
-    def stop(runs, source):
-        asked.append(runs.self_supervision)
-        raise LookupError
-
-    monkeypatch.setattr(sweep, "confidence_sets", stop)
-    with pytest.raises(LookupError):
-        sweep.setting_rows(setting, QUICK, ImageSource(digits=True), (0,))
-    assert asked == ["auto"]

@@ -2,6 +2,7 @@
 
 import torch
 
+from gfucb import GFUCB
 from gfucb.estimation import LogRadius
 from gfucb.paper.logged_runs import (
     ImageSource,
@@ -12,6 +13,7 @@ from gfucb.paper.logged_runs import (
     paper_fit,
     ten_task_runs,
 )
+from gfucb.runs.loop import play
 
 DIGITS = ImageSource(digits=True)
 
@@ -35,6 +37,20 @@ def test_milestones_do_not_change_a_run():
     first = first_samples(late.data, 6)
     assert torch.equal(first.targets, early[0, 3].data.targets) and len(late.data) == 18
     assert first.round_index == 4
+
+
+def test_the_agents_are_the_default_agent_and_learn_from_all_candidates():
+    runs = LoggedRuns((0,), (9,), 2)
+    learned = confidence_sets(runs, DIGITS)[0, 9]
+
+    def played(**settings):
+        agent = GFUCB(2, seed=0, value_range=(0.0, 1.0), **settings)
+        for _ in play(agent, runs.environment(DIGITS, 0), num_rounds=9):
+            pass
+        return agent.confidence_set(learned.data.inputs[:1]).center.heads
+
+    torch.testing.assert_close(learned.center.heads, played(), rtol=1e-3, atol=1e-4)
+    assert not torch.allclose(learned.center.heads, played(self_supervision=None), atol=1e-2)
 
 
 def test_offline_rewards_are_those_of_the_digits_plus_noise():

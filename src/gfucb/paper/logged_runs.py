@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -81,15 +80,12 @@ class LoggedRuns:
     Attributes:
         milestones: rounds after which the fit is stored; the last one ends the run.
         reward_map: what a digit pays in each task.
-        self_supervision: of the agents; "auto" is their default. A log has chosen images only, so
-            an agent that learns it afterwards has the same network only without.
     """
 
     seeds: tuple[int, ...]
     milestones: tuple[int, ...]
     num_tasks: int = 10
     reward_map: RewardMap = "permutation"
-    self_supervision: Literal["auto"] | None = None
 
     def environment(self, source: ImageSource, seed: int) -> ImageBandit:
         """The environment of a seed."""
@@ -126,7 +122,6 @@ def confidence_sets(runs: LoggedRuns, source: ImageSource) -> dict[tuple[int, in
                 runs.num_tasks,
                 seed=seed,
                 value_range=DEFAULT_VALUE_RANGE,
-                self_supervision=runs.self_supervision,
                 device=source.device,
             )
             for seed in runs.seeds

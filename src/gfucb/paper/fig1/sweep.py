@@ -31,7 +31,7 @@ NUM_TASKS = 10
 GROUP_SIZES = (1, 5, 10)
 EPSILONS = (0.01, 0.05, 0.1)
 NUM_ACTIONS = 10
-NUM_PAPER_SEEDS = 3
+NUM_PAPER_SEEDS = 5
 # Of a batch: more would not fit beside others on one device.
 MOST_SEEDS, MOST_NETWORKS, MOST_TASKS = 20, 50, 500
 

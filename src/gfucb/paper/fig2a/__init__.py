@@ -17,10 +17,10 @@ __all__ = ["FIG2A"]
 
 CHOICES = f"""\
 - All methods use one log: the default agent runs on M = 10 tasks for 200 rounds and collects 2000
-  samples with its own policy, without self-supervision, since a log has only chosen images. Our
-  selectors use that agent's fit. The paper's procedure fits its
-  own network to the same samples with Adam, for 200 epochs or until the error is twice the noise;
-  the log is learned in parts that double.
+  samples with its own policy. Our selectors use the fit of a default agent that learns this log
+  round by round; its self-supervision has the chosen images only, since a log has no others. The
+  paper's procedure fits its own network to the same samples with Adam, for 200 epochs or until the
+  error is twice the noise; the log is learned in parts that double.
 - The paper does not say which head is evaluated. Points are those of task {TASK}. The last two
   columns of the table average over all ten tasks, with intervals over seeds, for selectors that
   evaluate all images in one batch.

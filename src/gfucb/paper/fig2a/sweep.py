@@ -139,7 +139,6 @@ def selector_rows(setup: Setup, seed: int) -> Sequence[Row]:
         seed=seed,
         action_selector=Linearised(joint=False),
         value_range=DEFAULT_VALUE_RANGE,
-        self_supervision=None,
         device=setup.source.device,
     )
     calibrations = replay_calibrations(agent, log, BATCHED_SELECTORS)

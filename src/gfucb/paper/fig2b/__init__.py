@@ -19,7 +19,7 @@ CHOICES = f"""\
   the data.
 - The paper's network is fitted from scratch at every size, for {Sizes().epochs} epochs or
   {Sizes().gradient_steps} gradient steps, whichever ends first. Our agent learns the same log as it
-  grows and refits after every 30% of growth, as it does in a run, without self-supervision.
+  grows and refits after every 30% of growth, as it does in a run.
 - Bonuses are those of task {TASK} at {Sizes().images} fixed test images, one image per action set.
   Fine-tuning is slow, so it has one seed where our selectors have {len(SEEDS)}, and the fixed
   radius uses a fifth of the images. Its intervals are over images, those of our selectors over

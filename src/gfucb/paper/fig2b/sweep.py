@@ -111,7 +111,6 @@ def selector_rows(sizes: Sizes, source: ImageSource, seed: int) -> Sequence[Row]
         seed=seed,
         value_range=DEFAULT_VALUE_RANGE,
         refit_growth=1.0,
-        self_supervision=None,
         device=source.device,
     )
     rows, start = [], 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -74,7 +74,7 @@ def setting_rows(
     setting: str, sizes: Sizes, source: ImageSource, seeds: tuple[int, ...]
 ) -> Sequence[Row]:
     """Numbers of every seed, and the kernel of the first."""
-    runs = replace(RUNS[setting](seeds, sizes.milestones), self_supervision="auto")
+    runs = RUNS[setting](seeds, sizes.milestones)
     rows: list[Row] = []
     for seed in seeds:
         learned = confidence_sets(runs, source)[seed, sizes.milestones[-1]]

@@ -19,10 +19,10 @@ CHOICES = """\
   images.
 - The representation is frozen after 100, 200, 300 and 600 rounds, which is 1000 to 6000 samples of
   ten tasks with distinct best digits. The single task pays digit / 10 and has one sample per round.
-  On some seeds it continues to 6000 rounds, for a comparison at equal samples. These runs are
-  without self-supervision: all that a network knows comes from its rewards.
+  On some seeds it continues to 6000 rounds, for a comparison at equal samples. The
+  network of our agent also learns from candidates that were not chosen (self-supervision).
 - The paper's network is fitted, for at most 200 epochs, to the samples that our default agent
-  collected, not to samples of its own.
+  collected, not to samples of its own: all that it knows comes from rewards.
 - Raw pixels and the untrained network are references that use no bandit data.
 """
 
