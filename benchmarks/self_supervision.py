@@ -6,8 +6,8 @@
 `run` makes the jobs that are missing, or those whose names are given with --jobs; several
 processes may make different jobs at once. `table` writes all rows, their provenance and a
 table beside this file. On MNIST the runs with self-supervision are those of `gfucb reproduce fig1`;
-on digits those without it are of `benchmarks/regret.py`. Seeds are the same. No setting was tuned
-on them.
+on digits those without it are of an earlier `benchmarks/regret.py`. Seeds are the same. No setting
+was tuned on them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from gfucb.runs.provenance import current_provenance
 from gfucb.runs.text_files import csv_text, read_csv, read_json, write_json, write_text
 
 HERE = Path(__file__).parent
-FIGURE, WITHOUT_DIGITS = HERE.parent / "results" / "fig1" / "rows.csv", HERE / "regret.csv"
+FIGURE = HERE.parent / "results" / "fig1" / "rows.csv"
+WITHOUT_DIGITS = HERE / "regret_without_self_supervision.csv"
 FIRST_SEED, FIRST_SEED_OF_DIGITS = 200, 300
 WITHOUT = ", without"
 

@@ -29,7 +29,7 @@ def test_the_regret_ratios_on_digits_are_those_of_the_committed_rows(capsys, mon
 def test_the_regret_ratios_on_mnist_are_those_of_the_reproduction(name):
     text = " ".join((ROOT / name).read_text().split())
     page = (ROOT / "docs" / "reproduction.md").read_text()
-    claim = r"regret with M = 1 is at least .* = (\S+) \(95% CI (\S+ to \S+)\)"
+    claim = r"GFUCB with M = 1 has more regret .* = (\S+) \(95% CI (\S+ to \S+)\)"
     ratios = re.findall(claim, page)
     assert len(ratios) == 2  # to M = 10 and to M = 100
     for ratio, interval in ratios:

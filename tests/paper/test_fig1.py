@@ -45,6 +45,10 @@ def synthetic_rows(
     return pd.DataFrame(rows)
 
 
+SHARING_RATIO = "GFUCB with M = 1 has more regret than with M = 10"
+BONUS_RATIO = "M = 10: multitask greedy has more regret than GFUCB"
+
+
 def verdicts_by_claim(rows: pd.DataFrame) -> dict[str, tuple[bool, str]]:
     return {v.claim: (v.holds, v.measured) for v in FIG1.verdicts(rows)}
 
@@ -70,7 +74,7 @@ def test_a_clear_ordering_holds_and_ratios_are_ratios_of_means():
         "regret of GFUCB with M = 1 is below independent ε-greedy (0.05)",
     ):
         assert found[claim][0]
-    holds, measured = found["GFUCB: regret with M = 1 is at least 1.5 times regret with M = 10"]
+    holds, measured = found[SHARING_RATIO]
     assert holds and float(measured.split("= ")[1].split()[0]) == pytest.approx(2.0, abs=0.1)
     (oracle,) = [claim for claim in found if claim.endswith("UCB on the true representation")]
     assert found[oracle][0]
@@ -80,19 +84,15 @@ def test_an_ordering_within_the_noise_does_not_hold():
     close = REGRETS | {Curve("gfucb", 5): 10.1}
     found = verdicts_by_claim(synthetic_rows(close, spread=2.0))
     assert not found["regret of GFUCB with M = 10 is below GFUCB with M = 5"][0]
-    assert not verdicts_by_claim(synthetic_rows(REGRETS | {Curve("gfucb", 10): 30.0}))[
-        "GFUCB: regret with M = 1 is at least 1.5 times regret with M = 10"
-    ][0]
+    worse = verdicts_by_claim(synthetic_rows(REGRETS | {Curve("gfucb", 10): 30.0}))
+    assert not worse[SHARING_RATIO][0]
 
 
-BONUS_RATIO = "M = 10: regret of multitask greedy is at least 1.11 times regret of GFUCB"
-
-
-def test_a_ratio_holds_if_its_interval_is_beyond_the_threshold():
+def test_a_ratio_holds_if_its_interval_is_above_one():
     assert verdicts_by_claim(synthetic_rows(REGRETS, spread=0.2))[BONUS_RATIO][0]
     noisy = synthetic_rows(REGRETS | {Curve("greedy"): 18.0}, spread=8.0)
     holds, measured = verdicts_by_claim(noisy)[BONUS_RATIO]
-    assert float(measured.split("= ")[1].split()[0]) > 1.11  # large enough on average
+    assert float(measured.split("= ")[1].split()[0]) > 1  # on average
     assert not holds
     alone = synthetic_rows(REGRETS | {Curve("literal-sum"): 90.0}, num_seeds=1)
     assert verdicts_by_claim(alone) == {}  # one seed has no interval
