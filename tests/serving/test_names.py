@@ -92,6 +92,17 @@ def test_a_tuple_of_names_is_refused_with_its_cure():
     assert len(str(refused.value)) < 200
 
 
+def test_large_decimals_as_databases_return_them_are_the_integers_they_are_equal_to():
+    ids = [10**18 + 1, 10 * (10**18 + 1), 10**25, 10**50, 10**400]
+    for number in ids:
+        assert encode_name(Decimal(number)) == encode_name(number) == str(number)
+        assert decode_name(encode_name(Decimal(number))) == number
+    assert encode_name(Decimal("1.10")) == encode_name(Decimal("1.1")) != encode_name(1.1)
+    for number in ("1e999999999", "1e-999999999"):
+        with pytest.raises(InvalidInputError, match="exponent is too large"):
+            encode_name(Decimal(number))
+
+
 def test_moments_of_numpy_and_pandas_are_those_of_python():
     moments = np.array(["2026-01-02T03:04", "2026-01-03"], "datetime64[ns]")
     agent = Agent()

@@ -1,6 +1,7 @@
 """Tables that are not quite what was meant: read as they are meant, or refused with a cure."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,15 @@ def test_names_that_join_later_may_be_of_another_type_but_are_a_list():
         Schema.of(log(), **ROLES, crossed=5)
 
 
-@pytest.mark.parametrize("column", [np.array, list, lambda ids: pd.array(ids, dtype="Int64")])
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array,
+        list,
+        lambda ids: pd.array(ids, dtype="Int64"),
+        lambda ids: [Decimal(value) for value in ids],
+    ],
+)
 def test_ids_that_floats_would_round_are_names_of_their_own(column):
     ids = [2**53 + 1, 2**53, -(2**53) - 1, 10**18 + 2, 10**18 + 1, 3]
     table = {"user": column(ids), "offer": ["a", "b"] * 3, "sold": [1, 0] * 3}

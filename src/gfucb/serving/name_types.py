@@ -116,7 +116,7 @@ def _encode_moment(moment: datetime.datetime) -> str:
 
 
 def _encode_decimal(value: Decimal) -> str:
-    """All digits, without zeros at the end: equal numbers are equal texts."""
+    """All digits, without zeros at the end. Whole decimals are stored as integers instead."""
     if abs(int(value.as_tuple().exponent)) > 1000:
         raise ValueError("its exponent is too large")
     return format(value, "f").rstrip("0")

@@ -89,12 +89,13 @@ def _plain_number(number: int | float | Decimal, what: str) -> Any:
     """Equal numbers are one name: 3.0 is 3, as in columns of integers with gaps."""
     if number.is_nan() if isinstance(number, Decimal) else number != number:
         raise InvalidInputError(f"the name of {_one(what)} is {number}: a name is missing")
-    if isinstance(number, Decimal):
+    if isinstance(number, Decimal) and number.is_finite():
         decimal = cast(NameType, name_type_of(number))
-        text = decimal.encode(number) if number.is_finite() else str(number)
-        is_float = Decimal(float(number)) == number
-        return _plain_number(float(number), what) if is_float else {decimal.kind: text}
-    is_whole = isinstance(number, int) or number.is_integer()
+        text = decimal.encode(number)  # first: it refuses numbers of too many digits
+        if number.as_integer_ratio()[1] == 1:
+            return int(number)
+        return float(number) if Decimal(float(number)) == number else {decimal.kind: text}
+    is_whole = isinstance(number, int) or float(number).is_integer()
     return int(number) if is_whole else float(number)
 
 

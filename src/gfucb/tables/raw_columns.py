@@ -143,12 +143,16 @@ def column_of_values(name: str, values: Sequence[Any]) -> RawColumn:
 
 def _large(values: Sequence[Any]) -> dict[int, int]:
     """The integers among numbers that floats may round, by row."""
-    integers = {
-        row: int(value)
-        for row, value in enumerate(values)
-        if isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64)
-    }
+    integers = {row: int(value) for row, value in enumerate(values) if _is_integer(value)}
     return {row: value for row, value in integers.items() if abs(value) >= LARGEST_EXACT}
+
+
+def _is_integer(value: Any) -> bool:
+    """Whether a value is an integer; databases also return ids as decimals."""
+    if isinstance(value, decimal.Decimal):
+        # Not the ratio of all decimals: that of one with a large exponent fills the memory.
+        return LARGEST_EXACT <= abs(float(value)) < math.inf and value.as_integer_ratio()[1] == 1
+    return isinstance(value, numbers.Integral) and not isinstance(value, np.timedelta64)
 
 
 def _filled(name: str, kind: Kind, values: list[Any]) -> NDArray[Any]:
