@@ -5,6 +5,7 @@ import decimal
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import torch
 from scipy.sparse import csr_array
@@ -149,8 +150,24 @@ def test_tables_of_every_type_have_one_encoding():
         assert Columns.of(table) == columns, type(table)
 
 
+def test_numbers_that_a_frame_calls_categories_are_categories():
+    frame = pd.DataFrame({"size": pd.Categorical([3, 1, None, 3]), "new": [True, False] * 2})
+    columns = Columns.of(frame.astype({"new": "category"}))
+    assert columns.kinds == {
+        "size": Category(["1", "3"], missing=True),
+        "new": Boolean(missing=False),
+    }
+    expected = columns.encode(frame)
+    for table in (
+        frame.astype({"size": float}),
+        {"size": ["3", "1", None, "3"], "new": [1, 0] * 2},
+    ):
+        assert torch.equal(columns.encode(table), expected)
+    codes = polars.DataFrame({"size": ["3", "1"]}, schema={"size": polars.Enum(["1", "3"])})
+    assert Columns.of(codes).kinds == {"size": Category(["1", "3"], missing=False)}
+
+
 def test_frames_of_polars_have_the_same_encoding():
-    polars = pytest.importorskip("polars")
     frame = polars.DataFrame(MIXED)
     assert Columns.of(frame) == Columns.of(MIXED)
     assert torch.equal(Columns.of(MIXED).encode(frame), Columns.of(MIXED).encode(MIXED))

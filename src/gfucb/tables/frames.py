@@ -8,7 +8,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -225,12 +225,19 @@ def _frame_reader(name: str, frame: Any, position: int) -> Callable[[], RawColum
         if series.dtype.is_numeric() and not series.dtype.is_decimal() and not missing.any():
             return column_of_array(name, np.asarray(series.to_numpy()))
         values = series.to_list()
-        return column_of_values(
+        column = column_of_values(
             name,
             [None if gap else value for value, gap in zip(values, missing.tolist(), strict=True)],
         )
+        return replace(column, is_category=_is_categorical(series))
 
     return read
+
+
+def _is_categorical(series: Any) -> bool:
+    import narwhals
+
+    return isinstance(series.dtype, narwhals.Categorical | narwhals.Enum)
 
 
 def _reader(name: str, values: Any) -> Callable[[], RawColumn]:

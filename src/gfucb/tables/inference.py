@@ -48,6 +48,8 @@ def inferred_kind(column: RawColumn) -> ColumnKind:
         _require_category(parsed)
         return Category()
     if parsed.kind == "number":
+        if column.is_category:  # codes: their order and their distances mean nothing
+            return Category()
         _require_no_dates(parsed)
     found: dict[str, ColumnKind] = {
         "number": Number(),

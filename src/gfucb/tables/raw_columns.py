@@ -37,6 +37,7 @@ class RawColumn:
         values: [row], where missing any value; of vectors [row, component].
         missing: which values are missing, [row].
         integers: integers that `values` have rounded, by row: as names they are exact.
+        is_category: whether its data frame says that the values are categories, also if numbers.
     """
 
     name: str
@@ -44,6 +45,7 @@ class RawColumn:
     values: NDArray[Any]
     missing: NDArray[np.bool_]
     integers: Mapping[int, int] = field(default_factory=dict)
+    is_category: bool = False
 
     def __len__(self) -> int:
         return len(self.missing)
