@@ -1,12 +1,14 @@
 """Shards as processes: the same results, and faults that change nothing."""
 
 import functools
+import multiprocessing
 import os
 import re
 import shutil
 import signal
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -195,6 +197,24 @@ def test_a_shard_without_its_files_does_not_delete_those_of_the_others(tmp_path)
     assert sorted((tmp_path / "shard-00000").iterdir()) == left
 
 
+def test_a_call_that_is_interrupted_closes_the_agent(monkeypatch, tmp_path):
+    """Its answers would be taken for those of the next call."""
+    ours, theirs = multiprocessing.Pipe()
+    process = Mock(is_alive=lambda: False)
+    monkeypatch.setattr(
+        ShardedAgent, "_start", lambda agent: agent._workers.append((process, ours))
+    )
+    monkeypatch.setattr(ShardedAgent, "_answers", Mock(side_effect=KeyboardInterrupt))
+    agent = ShardedAgent(make_agent, num_tasks=2, num_shards=1, directory=tmp_path)
+    candidates = torch.rand(1, 3, COLUMNS)
+    with pytest.raises(KeyboardInterrupt):
+        agent.decide(candidates, tasks=[0])
+    assert ours.closed and theirs.poll()
+    with pytest.raises(ShardError, match="by KeyboardInterrupt; a new one continues"):
+        agent.decide(candidates, tasks=[1])
+    ShardedAgent(make_agent, num_tasks=2, num_shards=1, directory=tmp_path).close()
+
+
 def test_a_wrong_decision_of_a_shard_is_refused_and_it_goes_on():
     worker = Worker(WorkerSettings(make_agent, TASKS, 0, 1, "", None, 1.0), OneShard())
     commands(worker, 0, 1)
@@ -275,6 +295,12 @@ class TestDirectories:
 def test_functions_that_other_processes_cannot_import_are_refused(make):
     with pytest.raises(InvalidInputError, match="make_agent"):
         ShardedAgent(make, num_tasks=6, num_shards=2)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), "5"])
+def test_a_timeout_that_is_no_time_is_refused(timeout):
+    with pytest.raises(InvalidInputError, match="timeout must be a finite number above 0"):
+        ShardedAgent(make_agent, num_tasks=2, num_shards=1, timeout=timeout)
 
 
 def test_more_processes_than_a_machine_can_have_are_refused():

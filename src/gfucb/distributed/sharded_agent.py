@@ -21,7 +21,7 @@ from gfucb.core.logs import log
 from gfucb.core.records import Decision
 from gfucb.core.validation.arrays import ArrayLike
 from gfucb.core.validation.bandits import validate_action_sets, validate_feedback
-from gfucb.core.validation.settings import validate_count
+from gfucb.core.validation.settings import validate_count, validate_number
 from gfucb.distributed.agent_directory import AgentDirectory, InputKind
 from gfucb.distributed.memory_shards import meeting_address
 from gfucb.distributed.messages import Message, decision_of, decision_tensors, receive, send
@@ -61,6 +61,9 @@ class ShardedAgent(ClosedAtExit):
         num_shards: the number of processes.
         directory: where the processes keep their state; None keeps nothing.
         timeout: seconds after which an exchange between processes has failed.
+
+    Attributes:
+        calls: how many calls of `observe` were learned, also before the agent was built.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class ShardedAgent(ClosedAtExit):
         self.num_tasks = validate_count(num_tasks, "num_tasks", at_least=num_shards)
         if not callable(make_agent):
             raise InvalidInputError(f"make_agent must be a function, got {make_agent!r}")
-        self.make_agent, self.timeout = make_agent, timeout
+        self.make_agent, self.timeout = make_agent, validate_number(timeout, "timeout", above=0.0)
         self.calls = 0
         self._workers: list[tuple[BaseProcess, Connection]] = []
         self._held: Connection | None = None
@@ -195,7 +198,23 @@ class ShardedAgent(ClosedAtExit):
     ) -> list[Message]:
         """The answers of all shards; with a directory, shards that die are rebuilt."""
         if self._why_closed:
-            raise ShardError(f"this agent cannot be used any more: {self._why_closed}")
+            cure = "" if self.directory is None else f"; a new one continues {self.directory.path}"
+            raise ShardError(f"this agent cannot be used any more: {self._why_closed}{cure}")
+        try:
+            return self._answered(name, parts, call)
+        except InvalidInputError:  # all shards have answered: they refuse
+            raise
+        except BaseException as error:
+            # Answers that come later would be taken for those of the next call.
+            is_known = isinstance(error, GFUCBError | OSError)
+            found = type(error).__name__
+            self._why_closed = str(error) if is_known else f"a call was interrupted by {found}"
+            self.close()
+            raise
+
+    def _answered(
+        self, name: str, parts: Sequence[Mapping[str, Tensor]], call: int | None
+    ) -> list[Message]:
         for repeat in range(REPEATS + 1):
             try:
                 for (_, connection), tensors in zip(self._workers, parts, strict=True):
@@ -204,8 +223,6 @@ class ShardedAgent(ClosedAtExit):
             except (ShardError, OSError) as error:
                 self._stop()
                 if self.directory is None or repeat == REPEATS:
-                    self._why_closed = str(error)
-                    self.close()
                     raise
                 text = "shards are rebuilt from %(directory)s (%(attempt)d): %(error)s"
                 fields = {"directory": str(self.directory.path), "attempt": repeat + 1}
