@@ -166,6 +166,10 @@ def test_presets_lists_presets_and_agents(capsys):
         ),
         (["run", "--agent.ridge", "0", "--out", "x"], "ridge must be a finite number"),
         (
+            ["compare", *SMALL, "--agents", "uniform", "gfucb", "--agent.ridge", "0", "--out", "x"],
+            "ridge must be a finite number",
+        ),
+        (
             ["run", "--preset", "mnist", "--out", "x", "--data-dir", "nowhere"],
             "no directory nowhere",
         ),

@@ -4,7 +4,9 @@ import pytest
 
 import gfucb
 from gfucb.core.errors import GFUCBError
+from gfucb.runs.config import BanditAgentConfig
 
+WRONG = BanditAgentConfig("linucb", ridge=0.0)
 SMALL = {"environment": "finite", "agents": ["uniform"], "seeds": [0], "num_rounds": 2}
 
 
@@ -24,6 +26,9 @@ SMALL = {"environment": "finite", "agents": ["uniform"], "seeds": [0], "num_roun
         ({"agents": {"..": "uniform"}}, "a text without / and"),
         ({"agents": {"": "uniform"}}, "a text without / and"),
         ({"agents": {3: "uniform"}}, "a text without / and .* got 3"),
+        ({"reference": "gfucb"}, "unknown agent of this comparison 'gfucb'.* are: uniform"),
+        ({"agents": {"a": "uniform", "b": lambda environment, seed: None}}, "'b' has no method"),
+        ({"out": "runs", "agents": ["uniform", WRONG]}, "ridge must be a finite number"),
         ({"out": "runs", "sinks": ["x"]}, "a sink must be an object with the methods open"),
         ({"out": "file"}, "file is no directory"),
     ],
@@ -34,3 +39,8 @@ def test_the_message_says_what_was_expected(wrong, message, tmp_path, monkeypatc
     with pytest.raises(GFUCBError, match=message):
         gfucb.compare(**(SMALL | wrong))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_seeds_may_be_a_generator_for_several_agents():
+    result = gfucb.compare("finite", ["uniform", "linucb"], seeds=iter([0, 1]), num_rounds=2)
+    assert result.table["seeds"].tolist() == [2, 2]

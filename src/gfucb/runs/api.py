@@ -18,11 +18,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gfucb.core.errors import InvalidInputError
+from gfucb.core.errors import InvalidInputError, lookup
 from gfucb.core.records import Row
 from gfucb.core.validation.settings import validate_count, validate_methods, validate_seed
 from gfucb.runs.build_run import agent_run, plugin_settings
-from gfucb.runs.jobs import Job, run_all
+from gfucb.runs.jobs import Job, require_startable, run_all
 from gfucb.runs.loop import gymnasium_cure
 from gfucb.runs.metrics import count_of_seeds, metric_of, number_of_seeds
 from gfucb.runs.plots import comparison_curves, save
@@ -131,10 +131,13 @@ def compare(
     for sink in sinks:
         validate_methods(sink, "a sink", ("open",))
     source = environment_source(environment, data_dir)
+    sources, numbers = agent_sources(agents), _distinct(seeds)
+    if reference is not None:
+        lookup(sources, reference, "agent of this comparison")
     jobs = {
         (name, seed): _job(name, source, agent, seed, num_rounds)
-        for name, agent in agent_sources(agents).items()
-        for seed in _distinct(seeds)
+        for name, agent in sources.items()
+        for seed in numbers
     }
     if processes > 1:
         _require_importable(jobs)
@@ -171,6 +174,7 @@ def _job(name: str, environment: Source, agent: Source, seed: int, num_rounds: i
         },
         relative_cost=agent.relative_cost,
         defaults={"environment": environment.defaults, "agent": agent.defaults, **plugins},
+        kind=name,
     )
 
 
@@ -206,6 +210,7 @@ def _require_importable(jobs: Mapping[RunKey, Job]) -> None:
 
 def _in_memory(jobs: Mapping[RunKey, Job], processes: int) -> tuple[pd.DataFrame, pd.Series]:
     """Rows of all runs and CPU seconds by agent, without files."""
+    require_startable(list(jobs.values()))
     if processes == 1:
         with one_thread():
             computed = {key: _computed(job) for key, job in jobs.items()}

@@ -33,8 +33,10 @@ class Job:
         compute: a function that returns the rows; with `resumable`, one that returns `Work`.
         resumable: whether an interrupted job continues from its last checkpoint.
         settings: what config.json records; a directory with other settings is refused.
-        defaults: of settings that a run stored by an earlier version may not state.
         relative_cost: jobs with a large cost are started first.
+        defaults: of settings that a run stored by an earlier version may not state.
+        kind: jobs of one kind differ in their seeds alone, so all can be started or none; "" if
+            this is not known.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Job:
     settings: Mapping[str, Any] = field(default_factory=dict)
     relative_cost: float = 1.0
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
 
     def work(self) -> Work:
         """The computation, not yet started."""
@@ -110,6 +113,7 @@ class LocalEngine:
         self, jobs: Sequence[Job], parent: Path, device: str, progress: Progress
     ) -> Generator[tuple[Job, Outcome]]:
         """Compute the jobs; an error of a job is raised when those under way have ended."""
+        require_startable(jobs)
         for job, is_finished in self._results(jobs, parent, device, progress):
             yield job, Outcome("finished" if is_finished else "locked")
 
@@ -212,6 +216,14 @@ def run_job(
     except RunLockedError:
         return False
     return True
+
+
+def require_startable(jobs: Sequence[Job]) -> None:
+    """Build a job of each kind, so that wrong settings of one leave no runs of the others."""
+    first = {job.kind: job for job in reversed(jobs) if job.kind}
+    if len(first) > 1:  # of a single kind the first job fails before anything is written
+        for job in first.values():
+            job.work()
 
 
 def rarely(function: Callable[[], None]) -> Callable[[], None]:

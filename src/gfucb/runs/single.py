@@ -65,6 +65,7 @@ def run_job_of(config: RunConfig, name: str, data_dir: str | None = None) -> Job
         settings=dataclasses.asdict(config) | plugins,
         relative_cost=AGENTS[config.agent.name].relative_cost,
         defaults=default_settings(config) | plugins,
+        kind=config.agent.name,
     )
 
 
