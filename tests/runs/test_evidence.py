@@ -107,6 +107,19 @@ def test_two_runs_of_an_agent_with_one_seed_are_not_mixed(tmp_path):
     assert len(load_rows(tmp_path / "first")) == 2
 
 
+@pytest.mark.parametrize("change", ["5,x,y,z", "5,1,2,3,4,5,6,7,8,9,10", "", None, "\udcff"])
+def test_rows_that_are_damaged_are_named_and_not_averaged(change, tmp_path):
+    config = RunConfig(SMALL.environment, BanditAgentConfig(name="uniform"), 2, 7)
+    for _ in run(config, tmp_path / "run"):
+        pass
+    path = tmp_path / "run" / "rows.csv"
+    lines = path.read_text().splitlines()
+    kept = lines[:-1] if change is None else [*lines[:-1], change] if change else []
+    path.write_text("\n".join(kept), errors="surrogateescape")
+    with pytest.raises(RunDirectoryError, match=r"rows.csv is damaged: .*; remove .*run and comp"):
+        load_rows(tmp_path)
+
+
 def test_one_seed_has_no_interval():
     assert np.isnan(half_width(np.array([1.0])))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -64,13 +65,29 @@ def load_rows(directory: Path | str) -> pd.DataFrame:
                     f"{other} and {path} are both runs of {agent} with seed {seed}, so {directory} "
                     "has more than one comparison; choose the directory of one"
                 )
-            rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
+            rows = _numbers_of(path, config["num_rounds"])
             tables.append(rows.assign(agent=agent, seed=seed))
     if not tables:
         raise RunDirectoryError(
             f"no run in {directory} is finished; repeat the command that started them"
         )
     return pd.concat(tables, ignore_index=True)
+
+
+def _numbers_of(path: Path, num_rounds: int) -> pd.DataFrame:
+    """The rows of a finished run as numbers; all of them must be there."""
+    problem = ""
+    try:
+        rows = pd.DataFrame(read_rows(path)).apply(pd.to_numeric)
+    except (ValueError, TypeError, csv.Error) as error:
+        problem = str(error)
+    else:
+        if len(rows) == num_rounds:
+            return rows
+        problem = f"it has {len(rows)} rows, and num_rounds is {num_rounds}"
+    raise RunDirectoryError(
+        f"{path / 'rows.csv'} is damaged: {problem}; remove {path} and compute the run again"
+    )
 
 
 def _require_one_version(own: Mapping[str, str], known: dict[str, str], path: Path) -> None:
