@@ -105,6 +105,8 @@ def test_probabilities_of_all_actions_and_available_actions():
         ({"action": ["a", None]}, None, "row 1 is missing"),
         ({"offered": ["b", "b"]}, LogColumns(available="offered"), "in row 0 action 0 was chosen"),
         ({"offered": ["a", None]}, LogColumns(available="offered"), "row 1 is empty"),
+        ({}, LogColumns(ignore=("day",)), r"no column 'day'; .* correct LogColumns\(ignore=...\)"),
+        ({}, LogColumns(ignore="reward"), "ignore must be a tuple such as .* got 'reward'"),
         ({"action": [], "probability": [], "reward": []}, None, "no rows"),
     ],
 )
@@ -240,6 +242,9 @@ def test_the_command_explains_what_is_wrong(table, tmp_path, capsys):
         main(words)
     assert stop.value.code == 2
     assert "above 0 and at most 1, got 0 in row 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*words, "--policy"])
+    assert "--policy needs a name, such as uniform" in capsys.readouterr().err
     table.head(3).assign(reward=[0, 1, 0]).to_csv(tmp_path / "log.csv", index=False)
     main([*words, "--estimators", "ips", "snips", "--policy", "uniform"])
     assert "uniform: the effective sample size is" in " ".join(capsys.readouterr().out.split())

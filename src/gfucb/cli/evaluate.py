@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gfucb.cli.paths import require_parent
 from gfucb.cli.terminal import evaluation_table
-from gfucb.core.errors import GFUCBWarning
+from gfucb.core.errors import GFUCBWarning, InvalidInputError
 from gfucb.evaluation import ESTIMATORS, LogColumns
 from gfucb.runs.plugins import load_plugins
 from gfucb.runs.policy_registry import named_policy
@@ -83,6 +83,8 @@ class EvaluateCommand:
         from gfucb.tables import Schema
 
         require_parent(self.json)
+        if not self.policy:
+            raise InvalidInputError("--policy needs a name, such as uniform or action=NAME")
         load_plugins(self.plugin)
         torch.set_num_threads(1)
         with _printed_warnings(console, str(self.log)):

@@ -137,6 +137,14 @@ def _require_columns(raw: RawTable, columns: LogColumns) -> None:
                 f"line --columns.{role} NAME"
             )
         raw.column(name)  # may refuse its values
+    if isinstance(columns.ignore, str):
+        raise InvalidInputError(f"ignore must be a tuple such as ('id',), got {columns.ignore!r}")
+    for name in columns.ignore:
+        if name not in raw.names:
+            raise InvalidInputError(
+                f"{raw.without(name)}; correct LogColumns(ignore=...), on the command line "
+                "--columns.ignore"
+            )
 
 
 def _action_labels(raw: RawTable, columns: LogColumns, actions: Collection[Any] | None) -> Labels:
