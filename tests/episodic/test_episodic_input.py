@@ -26,6 +26,7 @@ def test_invalid_input_is_refused_before_any_change():
         (lambda: agent.observe(0, decision, [0.0, 0.0], candidates[:, :, :3]), "next_candidates"),
         (lambda: agent.observe(0, decision, [0.0, 0.0], candidates * np.inf), "finite"),
         (lambda: agent.observe(0, decision, [0, 0], candidates, [0, 1]), "booleans"),
+        (lambda: agent.observe(0, decision, [0, 0], candidates, [[True], [True, False]]), "ended"),
         (lambda: agent.observe(0, "all", [0, 0], candidates), "a Decision, got str"),
         (lambda: agent.decide(-1, candidates), "numbered 0 to 2"),
         (lambda: agent.decide(0, candidates[:1]), "one row for each of the 2 tasks"),
@@ -75,6 +76,25 @@ def test_other_shapes_are_refused_before_any_change(make):
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     agent.plan(action_sets)
+
+
+@pytest.mark.parametrize(
+    ("first", "following", "message"),
+    [
+        (torch.int64, torch.full((1, 3, 4), 0.5), "float32 .* int64, which cannot hold 0.5"),
+        (torch.uint8, torch.full((1, 3, 4), 300), "int64 .* uint8, which cannot hold 300"),
+        (torch.float16, torch.full((1, 3, 4), 1e6), "float32 .* float16, which cannot hold 1000"),
+    ],
+)
+def test_observations_that_their_type_would_change_are_refused(first, following, message):
+    candidates = torch.ones(1, 3, 4, dtype=first)
+    for agent in (EpisodicGFUCB(1, 3), UCBVI(1, 3)):
+        agent.plan(candidates)
+        decision = agent.decide(0, candidates)
+        with pytest.raises(InvalidInputError, match=message):
+            agent.observe(0, decision, [0.0], following)
+        agent.observe(0, decision, [0.0], following, True)  # the episode of the only row has ended
+        agent.observe(0, decision, [0.0], torch.full((1, 3, 4), 2.0))
 
 
 def gfucb_with(**options):

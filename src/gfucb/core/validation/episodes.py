@@ -132,7 +132,7 @@ def _next_candidates(
     if next_candidates is None:
         raise InvalidInputError(
             "an episode that continues needs next_candidates, [row, action, *input]; "
-            "where it ends, pass ended=True"
+            "where it ends, say so by ended, [row] of booleans"
         )
     following = _array(next_candidates, "next_candidates", ~over)
     fits = following.ndim == inputs.ndim + 1 and following.shape[2:] == inputs.shape[1:]
@@ -143,7 +143,25 @@ def _next_candidates(
             f"got {list(following.shape)}"
         )
     # Distinct rows are recognised by their bytes, so all must be of one type.
-    return following.astype(inputs.dtype, copy=False)
+    return _of_type(following, inputs.dtype, ~over)
+
+
+def _of_type(
+    following: NDArray[np.generic], dtype: np.dtype[Any], where: NDArray[np.bool_]
+) -> NDArray[np.generic]:
+    """Observations as the type of those before; floats may be rounded, but nothing else lost."""
+    if following.dtype == dtype:
+        return following
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = following.astype(dtype)
+    is_lost = ~np.isfinite(found) if dtype.kind == "f" else found != following
+    if is_lost[where].any():
+        value = following[where][is_lost[where]][0]
+        raise InvalidInputError(
+            f"next_candidates are {following.dtype} and the inputs of the decision {dtype}, which "
+            f"cannot hold {value}; pass all observations as one type, such as float32"
+        )
+    return found
 
 
 def _require_tasks(tasks: list[int], num_tasks: int) -> None:
@@ -214,7 +232,12 @@ def _ended(ended: Any, rows: int, is_last: bool) -> NDArray[np.bool_]:
         return np.ones(rows, dtype=bool)
     if ended is None:
         return np.zeros(rows, dtype=bool)
-    given = np.asarray(ended)
+    try:
+        given = np.asarray(ended.cpu() if isinstance(ended, Tensor) else ended)
+    except ValueError:  # lists of several lengths
+        given = np.asarray(None)
+    if given.ndim == 0 and rows == 1:
+        given = given.reshape(1)
     if given.dtype != np.bool_ or given.shape != (rows,):
         raise InvalidInputError(
             f"ended must be booleans of shape [{rows}], got {given.dtype} of shape "
