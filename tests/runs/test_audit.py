@@ -1,6 +1,7 @@
 """Audits: replays with a known true function, against the bounds of the theory."""
 
 import json
+import shutil
 from dataclasses import asdict, replace
 
 import pytest
@@ -168,6 +169,34 @@ def test_the_audit_command_prints_and_writes_its_results(tmp_path, capsys):
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["coverage"]["covered"] == 2
     assert found["runs"][0] == json.loads(json.dumps(asdict(audit_run(tmp_path / "runs" / "0"))))
+
+
+def test_the_audit_command_names_all_runs_that_it_cannot_audit(tmp_path, capsys):
+    runs, file = tmp_path / "runs", tmp_path / "audit.json"
+    for seed in range(4):
+        for _ in run(RunConfig(SMALL, THEORY, 2, seed), runs / str(seed)):
+            pass
+    rows = (runs / "0" / "rows.csv").read_text()
+    (runs / "0" / "rows.csv").write_text(rows.replace("regret", "regre", 1))
+    (runs / "1" / "config.json").write_text("{")
+    (runs / "2" / "provenance.json").write_text("{}")
+    (runs / "measurement").mkdir()
+    (runs / "measurement" / "config.json").write_text("{}")  # no run of an agent
+    with pytest.raises(SystemExit) as stop:
+        main(["audit", str(runs), "--json", str(file)])
+    printed = capsys.readouterr()
+    assert stop.value.code == 2 and "3 of 4 runs of gfucb could not be audited" in printed.err
+    assert "in every confidence set in 1 of 1 runs" in " ".join(printed.out.split())
+    refused = json.loads(file.read_text())["refused"]
+    assert list(refused) == [str(runs / str(seed)) for seed in range(3)]
+    for reason, words in zip(
+        refused.values(), ("rows.csv is damaged", "cannot read", "not finished"), strict=True
+    ):
+        assert words in reason
+    shutil.rmtree(runs / "3")
+    with pytest.raises(SystemExit):
+        main(["audit", str(runs)])
+    assert "3 of 3 runs of gfucb could not be audited" in capsys.readouterr().err
 
 
 def test_the_theory_command_prints_and_writes_its_table(tmp_path, capsys):

@@ -49,7 +49,8 @@ class AuditCommand:
 
     Checks that the true function was in every confidence set, that regret was within the width
     of the set (Lemma 0), that wide sets were as rare as Lemma 2 states, and that the sum was
-    within Theorem 1. Runs of agents without a confidence set are skipped. The JSON file has the
+    within Theorem 1. Runs of agents without a confidence set are skipped. Runs of gfucb that cannot
+    be audited are named, and the command then ends with exit code 2. The JSON file has the
     constants.
     """
 
@@ -63,27 +64,31 @@ class AuditCommand:
         # Not at the top: `--help` needs no torch.
         import torch
 
-        from gfucb.runs.audit import Coverage, audit_run
-        from gfucb.runs.store import read_config
-        from gfucb.runs.summary import find_runs
+        from gfucb.runs.audit import Coverage, audit_runs
 
         require_parent(self.json)
         torch.set_num_threads(1)
-        audits = [
-            audit_run(path)
-            for path in find_runs(self.directory)
-            if read_config(path)["agent"]["name"] == "gfucb"
-        ]
-        if not audits:
-            raise RunDirectoryError(f"there is no run of gfucb in {self.directory}")
-        coverage = Coverage.of(audits)
-        console.print(audit_table(audits))
-        console.print(
-            f"the true function was in every confidence set in {coverage.covered} of "
-            f"{coverage.runs} runs "
-            f"(95% interval {coverage.low:.3f} to {coverage.high:.3f})",
-            highlight=False,
-        )
+        audits, refused = audit_runs(self.directory)
+        for path, reason in refused.items():
+            console.print(f"{path}: {reason}", style="yellow", highlight=False)
+        coverage = Coverage.of(audits) if audits else None
+        if coverage is not None:
+            console.print(audit_table(audits))
+            console.print(
+                f"the true function was in every confidence set in {coverage.covered} of "
+                f"{coverage.runs} runs "
+                f"(95% interval {coverage.low:.3f} to {coverage.high:.3f})",
+                highlight=False,
+            )
         if self.json is not None:
-            content = {"coverage": asdict(coverage), "runs": [asdict(audit) for audit in audits]}
+            content = {
+                "coverage": coverage and asdict(coverage),
+                "runs": [asdict(audit) for audit in audits],
+                "refused": refused,
+            }
             write_json(self.json, content)
+        if refused:
+            raise RunDirectoryError(
+                f"{len(refused)} of {len(audits) + len(refused)} runs of gfucb could not be "
+                "audited, for the reasons above"
+            )

@@ -10,13 +10,14 @@ from pathlib import Path
 from scipy.stats import binomtest
 
 from gfucb.bandits import GFUCB
-from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.core.errors import GFUCBError, InvalidInputError, RunDirectoryError
 from gfucb.core.records import BanditRound
 from gfucb.environments import SyntheticBandit
 from gfucb.runs.build_run import make_agent, make_environment
 from gfucb.runs.config import AgentConfig, BanditAgentConfig, RunConfig
 from gfucb.runs.single import load_config
-from gfucb.runs.store import is_finished, read_rows
+from gfucb.runs.store import is_finished, read_config, read_rows
+from gfucb.runs.summary import find_runs
 from gfucb.theory import TheoryProblem
 from gfucb.theory.bounds import (
     known_representation_theorem_1,
@@ -103,12 +104,39 @@ class Coverage:
         return cls(len(audits), covered, interval.low, interval.high)
 
 
+def audit_runs(directory: Path) -> tuple[list[RunAudit], dict[str, str]]:
+    """Audit the runs of gfucb at or below a directory.
+
+    Returns the audits, and why other runs of gfucb cannot be audited, by their directories.
+    """
+    audits, refused = [], {}
+    for path in find_runs(directory):
+        try:
+            if _agent_of(path) == "gfucb":
+                audits.append(audit_run(path))
+        except GFUCBError as error:
+            refused[str(path)] = str(error)
+    if not audits and not refused:
+        raise RunDirectoryError(f"there is no run of gfucb in {directory}")
+    return audits, refused
+
+
+def _agent_of(directory: Path) -> str:
+    """The name of the agent of a run; empty for runs of no agent, such as measurements."""
+    agent = read_config(directory).get("agent")
+    return str(agent.get("name", "")) if isinstance(agent, dict) else ""
+
+
 def audit_run(directory: Path) -> RunAudit:
     """Replay the run in `directory` and audit it; the replay must give the stored rows."""
     if not is_finished(directory):
         raise RunDirectoryError(f"{directory} is not finished; finish the run before its audit")
     audit, regrets = replay(load_config(directory))
-    if [float(row["regret"]) for row in read_rows(directory)] != regrets:
+    try:
+        stored = [float(row["regret"]) for row in read_rows(directory)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunDirectoryError(f"{directory / 'rows.csv'} is damaged: {error!r}") from error
+    if stored != regrets:
         raise RunDirectoryError(
             f"{directory} does not replay: this version or machine gives other rows; audit it with "
             "the version in its provenance.json"
