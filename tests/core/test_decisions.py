@@ -55,5 +55,7 @@ def test_a_loop_over_a_decision_ends_with_its_rows():
     decision = GFUCB(2).decide(torch.rand(2, 3, 4))
     assert [row.tasks.tolist() for row in decision] == [[0], [1]]
     for rows in (2, -3, [2], torch.tensor([-3])):
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError, match="rows are numbered 0 to 1, got"):
             decision[rows]
+    with pytest.raises(IndexError, match="there are no rows, got 0"):
+        decision[[]][0]

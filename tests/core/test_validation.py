@@ -16,6 +16,7 @@ from gfucb.core.records import ChosenFeatures, Prediction
 from gfucb.models import DefaultNetworkClass, IdentityRepresentation
 
 NAN, INF = float("nan"), float("inf")
+GAPS = np.ma.masked_less(np.ones(1), 2)
 
 
 def trained_agent() -> GFUCB:
@@ -216,6 +217,13 @@ def test_features_that_were_written_to_are_computed_again():
             torch.testing.assert_close(tensor, state[name], rtol=1e-4, atol=1e-5)
 
 
+def test_a_device_that_cannot_be_used_is_named_in_one_line():
+    for device in ("xla", "nonsense"):
+        with pytest.raises(InvalidInputError, match="cannot be used here: ") as refused:
+            GFUCB(3, device=device)
+        assert "\n" not in str(refused.value) and "[" not in str(refused.value)
+
+
 def test_a_decision_of_a_larger_agent_is_refused():
     agent, larger = trained_agent(), GFUCB(5)
     decision = larger.decide(torch.rand(1, 4, 5), tasks=[4])
@@ -323,6 +331,10 @@ def test_members_of_a_finite_class_have_the_same_number_of_features():
         (lambda agent: agent.learn([0], [[0.0]], [1.0, 2.0]), "pass one reward for each"),
         (lambda agent: agent.decide([[["tea"]]]), r"gfucb.tables, .* as \*offers"),
         (lambda agent: agent.decide([[[0, 1], [1, 0]]]), "columns of numbers as floats"),
+        (lambda agent: agent.decide(iter([[[0.0]]])), "got a list_iterator; pass a list"),
+        (lambda agent: agent.learn({0}, [[0.0]], [1.0]), "tasks .* got a set; pass a list"),
+        (lambda agent: agent.learn([True], [[0.0]], [1.0]), "torch.bool; number tasks from 0"),
+        (lambda agent: agent.learn([0], [[0.0]], GAPS), "leave out rows without a reward"),
     ],
 )
 def test_what_is_no_number_has_a_cure_that_fits_the_argument(call, cure):

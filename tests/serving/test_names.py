@@ -183,6 +183,11 @@ def test_available_may_list_the_names_of_actions():
         assert agent.decide_from(catalogue, tasks=["a"], available=mask).actions == 1
     with pytest.raises(InvalidInputError, match="every row needs an available action"):
         agent.decide_from(catalogue, tasks=["a", "b"], available=[["tea"], []])
+    with pytest.raises(InvalidInputError, match="every row needs an available action"):
+        agent.decide_from(catalogue, tasks=["a"], available=[[]])
+    for own in (iter(rows), [set(row) for row in rows]):
+        again = agent.decide_from(catalogue, tasks=["a", "b"], available=own)
+        assert again.action_names == decision.action_names
     for wrong, why in (
         ([["milk"]], "'milk', which is not in"),
         (["tea"], "a list of names for each"),

@@ -16,7 +16,8 @@ def usable_device(device: torch.device | str) -> torch.device:
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
-        raise InvalidInputError(f"device {device!r} cannot be used here: {error}") from error
+        reason = str(error).partition("\n")[0].partition(". ")[0]  # torch lists all its backends
+        raise InvalidInputError(f"device {device!r} cannot be used here: {reason}") from error
 
 
 def empty_data(

@@ -23,6 +23,8 @@ def selected_rows(rows: Any, count: int) -> Tensor:
         rows = torch.tensor(_positions(rows, count))
     if isinstance(rows, Tensor):
         _require_selection(rows, count)
+    elif is_number and not -count <= rows < count:
+        raise _no_such_row(rows, count)
     return torch.arange(count)[rows].reshape(-1)
 
 
@@ -47,7 +49,12 @@ def _require_selection(rows: Tensor, count: int) -> None:
         raise InvalidInputError(f"{_expected(count)}, got a mask of shape {list(rows.shape)}")
     is_mask = rows.dtype in (torch.bool, torch.uint8)
     if not is_mask and bool(((rows < -count) | (rows >= count)).any()):
-        raise IndexError(f"rows are numbered 0 to {count - 1}, got {rows.tolist()!s:.80}")
+        raise _no_such_row(rows.tolist(), count)
+
+
+def _no_such_row(found: Any, count: int) -> IndexError:
+    known = f"rows are numbered 0 to {count - 1}" if count else "there are no rows"
+    return IndexError(f"{known}, got {found!s:.80}")
 
 
 def _expected(count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,8 @@ class Catalogue:
 
     def mask(self, available: Any) -> Any:
         """Booleans [row, action], where lists of the names of actions may be given instead."""
+        if self.names is not None and isinstance(available, Iterator):
+            available = list(available)
         if self.names is None or not isinstance(available, list | tuple):
             return available
         if any(isinstance(row, str) for row in available):
@@ -51,8 +53,9 @@ class Catalogue:
                 "available must be booleans [row, action], or a list of names for each row, got "
                 f"{available!r:.60}"
             )
-        rows = [row for row in available if isinstance(row, list | tuple)]
-        is_named = any(not isinstance(value, bool | np.bool_) for row in rows for value in row)
+        rows = [row for row in available if isinstance(row, list | tuple | set | frozenset)]
+        values = [value for row in rows for value in row]
+        is_named = not values or not all(isinstance(value, bool | np.bool_) for value in values)
         if not is_named or len(rows) < len(available):  # such as a list of arrays
             return available
         known = set(self.names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator, Mapping, Set
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -43,6 +44,11 @@ def to_tensor(value: Any, name: str) -> Tensor:
             f"{name} must be a tensor or array of numbers, got a sparse matrix; "
             "pass its .toarray(), or encode your table with gfucb.tables"
         )
+    if isinstance(value, Iterator | Set | Mapping):
+        raise InvalidInputError(
+            f"{name} must be a tensor or array of numbers, got a {type(value).__name__}; "
+            "pass a list, in the order of the rows"
+        )
     try:
         # Through numpy: torch would round the numbers of a list to single precision.
         array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
@@ -62,7 +68,8 @@ def to_tensor(value: Any, name: str) -> Tensor:
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(
-            f"{name} must be numbers without gaps, got a masked array; fill it, or pass `available`"
+            f"{name} must be numbers without gaps, got a masked array; "
+            f"{CURES.get(name, 'fill it, or pass `available`')}"
         )
     try:
         return torch.tensor(_of_torch_type(array))
@@ -169,9 +176,9 @@ def validate_tasks(tasks: Any, rows: int, num_tasks: int) -> Tensor:
     if rows == 0 and given.numel() == 0:
         return torch.zeros(0, dtype=torch.int64)  # an empty list has no integer type
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
-        cure = "; gaps make floats of a column of integers: drop them, then call .astype(int)"
-        cure = cure if given.is_floating_point() else ""
-        raise InvalidInputError(f"tasks must be integers, got {given.dtype}{cure}")
+        cure = "gaps make floats of a column of integers: drop them, then call .astype(int)"
+        cure = cure if given.is_floating_point() else CURES["tasks"]
+        raise InvalidInputError(f"tasks must be integers, got {given.dtype}; {cure}")
     if tuple(given.shape) != (rows,):
         raise InvalidInputError(
             f"tasks must have one number for each of the {rows} rows, got shape {list(given.shape)}"

@@ -107,6 +107,8 @@ def _without_padding(candidates: Tensor, available: Tensor) -> Tensor:
 def validate_catalogue(catalogue: Any, tasks: Any, *, num_tasks: int) -> Tensor:
     """A catalogue [action, *input] as the candidates of every row, held in memory once."""
     rows = num_tasks if tasks is None else to_tensor(tasks, "tasks").numel()
+    if rows == 0:
+        raise InvalidInputError("tasks must have the task of at least one row, got none")
     given = to_inputs(catalogue, "catalogue")
     if given.ndim < 1 or 0 in given.shape:
         raise InvalidInputError(
