@@ -211,6 +211,11 @@ def test_a_broken_bandit_environment_fails(message):
         check_bandit_environment(make)
 
 
+def test_an_agent_instead_of_a_function_is_named():
+    with pytest.raises(CheckError, match=r"a function that returns a new agent, .* got GFUCB"):
+        check_bandit_agent(finite_agent())
+
+
 def test_an_environment_without_a_seed_fails():
     with pytest.raises(CheckError, match="seed has no effect"):
         check_bandit_environment(lambda seed: environments.finite_bandit(seed=0))

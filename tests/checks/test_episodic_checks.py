@@ -7,6 +7,7 @@ import pytest
 import torch
 from check_cases import COUNTER, FEW_STEPS, network
 
+import gfucb
 from gfucb import (
     FiniteClass,
     environments,
@@ -238,3 +239,12 @@ def test_an_episodic_environment_without_a_seed_fails_unless_declared():
     with pytest.raises(CheckError, match="seed has no effect"):
         check_episodic_environment(make)
     check_episodic_environment(make, depends_on_seed=False)
+
+
+def test_what_is_no_function_and_what_is_no_episodic_agent_is_named():
+    with pytest.raises(CheckError, match=r"a function that returns a new agent, .* got UCBVI"):
+        check_episodic_agent(episodic.UCBVI(1, 2))
+    with pytest.raises(CheckError, match="no horizon and no is_markov and no plan_index"):
+        check_episodic_agent(lambda: gfucb.GFUCB(1))
+    with pytest.raises(CheckError, match=r"from the seed to an environment, .* got TabularMDPs"):
+        check_episodic_environment(environments.tabular_lock(seed=0))

@@ -25,6 +25,18 @@ def require(condition: bool, otherwise: str) -> None:
         raise CheckError(otherwise)
 
 
+def require_function(make: Any, what: str) -> None:
+    """Require a function that builds what is checked, and not the thing itself."""
+    found = type(make).__name__
+    require(callable(make), f"pass a function {what}, such as a lambda, got {found}")
+
+
+def require_methods(agent: Any, names: tuple[str, ...]) -> None:
+    """Require the methods and attributes of a protocol."""
+    missing = [name for name in names if not hasattr(agent, name)]
+    require(not missing, f"the agent has no {' and no '.join(missing)}")
+
+
 def cloned(tensors: Tensors) -> dict[str, Tensor]:
     """Snapshots of named tensors."""
     return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -15,6 +15,8 @@ from gfucb.checks.assertions import (
     is_equal,
     learned_state,
     require,
+    require_function,
+    require_methods,
     require_numbers,
     require_refusal,
     require_settings,
@@ -42,9 +44,9 @@ def check_bandit_agent(
         make_agent: builds the same agent at every call.
         input_shape: of one candidate.
     """
+    require_function(make_agent, "that returns a new agent")
     agent, twin = make_agent(), make_agent()
-    missing = [name for name in AGENT_METHODS if not hasattr(agent, name)]
-    require(not missing, f"the agent has no {' and no '.join(missing)}")
+    require_methods(agent, AGENT_METHODS)
     require_settings(agent, twin)
     for index in range(4):
         _play_round(agent, twin, index, input_shape)
@@ -131,7 +133,7 @@ def check_bandit_environment(make_environment: Callable[[int], BanditEnvironment
     Args:
         make_environment: builds an environment from a seed.
     """
-    require(callable(make_environment), "pass a function from the seed to an environment")
+    require_function(make_environment, "from the seed to an environment")
     environment, twin, other = make_environment(0), make_environment(0), make_environment(1)
     first = _validated(environment.round(1), environment.num_tasks)
     environment.round(2)

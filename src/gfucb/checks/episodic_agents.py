@@ -14,6 +14,8 @@ from gfucb.checks.assertions import (
     is_equal,
     learned_state,
     require,
+    require_function,
+    require_methods,
     require_numbers,
     require_refusal,
     require_settings,
@@ -23,6 +25,10 @@ from gfucb.core.protocols import EpisodicAgent
 from gfucb.core.records import Decision
 
 NUM_STATES, NUM_ACTIONS = 3, 2
+AGENT_METHODS = (
+    *("num_tasks", "horizon", "is_markov", "plan_index", "plan", "decide", "observe"),
+    *("diagnostics", "state", "load_state", "settings"),
+)
 
 
 def check_episodic_agent(
@@ -41,7 +47,9 @@ def check_episodic_agent(
     """
     if inputs is None:
         inputs = torch.eye(NUM_STATES * NUM_ACTIONS).view(NUM_STATES, NUM_ACTIONS, -1)
+    require_function(make_agent, "that returns a new agent")
     agent, twin = make_agent(), make_agent()
+    require_methods(agent, AGENT_METHODS)
     require_settings(agent, twin)
     for index in range(4):
         episode = _Episode(inputs, agent.num_tasks, agent.horizon, index)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gfucb.checks.assertions import CheckError, is_equal, require, uniform
+from gfucb.checks.assertions import CheckError, is_equal, require, require_function, uniform
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.protocols import Episode, EpisodicEnvironment
 from gfucb.core.records import Outcome
@@ -28,6 +28,7 @@ def check_episodic_environment(
         make_environment: builds an environment from a seed.
         depends_on_seed: False for an environment without randomness.
     """
+    require_function(make_environment, "from the seed to an environment")
     environment = make_environment(0)
     traces = [_trace(environment, index) for index in range(1, NUM_EPISODES + 1)]
     require(
