@@ -186,6 +186,32 @@ def lake(size):
     return gymnasium.make("FrozenLake-v1", map_name=size, is_slippery=False)
 
 
+class Drifting(gymnasium.Env):
+    """An environment whose observations are not those of its space."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space, *observations):
+        self.observation_space, self.observations = space, observations
+
+    def reset(self, *, seed=None, options=None):
+        return self.observations[0], {}
+
+    def step(self, action):
+        return self.observations[1], 0.0, False, False, {}
+
+
+def test_observations_that_are_not_those_of_the_space_are_refused():
+    box, both = spaces.Box(0, 1, (3,)), spaces.Dict({"a": spaces.Discrete(2)})
+    made = [Drifting(box, np.zeros(3), np.zeros(3)), Drifting(box, np.zeros(3), np.zeros(4))]
+    episode = GymnasiumMDPs(made, horizon=3).episode(1)
+    with pytest.raises(InvalidInputError, match="task 1 must give observations of one length"):
+        episode.play(torch.zeros(2, dtype=torch.int64))
+    for wrong in (np.zeros(3), {"b": 1}, {"a": None}):
+        with pytest.raises(InvalidInputError, match="as an observation of Dict"):
+            GymnasiumMDPs([Drifting(both, wrong)], horizon=3).episode(1)
+
+
 def test_different_observations_are_refused():
     with pytest.raises(InvalidInputError, match=r"Discrete\(16\) in task 0 and Discrete\(64\) in"):
         GymnasiumMDPs([lake("4x4"), lake("8x8")], horizon=5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -165,6 +165,7 @@ class GymnasiumEpisode:
                 "observe= must map the observations of all tasks to vectors of one length, "
                 f"got inputs [action, input] of the shapes {shapes}, by task"
             )
+        self._shape = shapes[0]
 
     def offered(self) -> tuple[Tensor, Tensor]:
         """Tasks still playing, [row], and their candidates, [row, action, input]."""
@@ -187,6 +188,11 @@ class GymnasiumEpisode:
             observation, reward, terminated, truncated, _ = found
             has_ended = bool(terminated or truncated or self.stage >= self.environment.horizon)
             inputs = self.environment.inputs(observation)
+            if tuple(inputs.shape) != self._shape:
+                raise InvalidInputError(
+                    f"the environment of task {task} must give observations of one length, got "
+                    f"inputs [action, input] of shape {tuple(inputs.shape)} after {self._shape}"
+                )
             rewards.append(_reward(reward, task))
             next_inputs.append(inputs)
             ended.append(has_ended)
@@ -282,6 +288,14 @@ def _require_same_observations(observation_spaces: Sequence[spaces.Space[Any]]) 
             )
 
 
+def _flattened(space: spaces.Space[Any], observation: Any) -> Any:
+    """The numbers of a tuple or a dict."""
+    try:
+        return spaces.flatten(space, observation)
+    except (LookupError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"got {observation!r:.80} as an observation of {space}") from error
+
+
 def _input_function(
     space: spaces.Space[Any], observe: Observe | None, num_actions: int
 ) -> Callable[[Any], Tensor]:
@@ -299,7 +313,7 @@ def _input_function(
 
         return of_state
     if observe is None and isinstance(space, FLATTENED):
-        observe = cast(Observe, partial(spaces.flatten, space))
+        observe = partial(_flattened, space)
     if observe is None and not isinstance(space, spaces.Box):
         raise InvalidInputError(
             f"observations of {space} need a function that maps them to vectors: pass observe="
