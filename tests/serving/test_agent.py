@@ -198,6 +198,22 @@ class TestRewards:
         one, two = agent.decide(candidates(2), tasks=["a", "b"]).ids
         assert agent.observe([one, two, one], [1, 2, 1]) == 2
 
+    def test_read_the_rows_of_a_decision_once(self, monkeypatch):
+        """Once for each row would take a time that grows with the square of the rows."""
+        agent, read = Agent(reward_limit=60.0, refit="manual"), []
+        ids = []
+        for index in range(3):
+            ids += agent.decide(candidates(20, index), tasks=list(range(20))).ids
+        for name in ("row_states", "decision"):
+            own = getattr(agent.log, name)
+            monkeypatch.setattr(
+                agent.log, name, lambda number, n=name, f=own: read.append(n) or f(number)
+            )
+        assert agent.observe(ids[::3] + ids[1::3] + ids[2::3], range(60)) == 60
+        assert read.count("row_states") <= 3 * 2 and read.count("decision") <= 3 * 4
+        assert agent.deactivate(agent.decide(candidates(20), tasks=list(range(20)))) == 20
+        assert read.count("row_states") <= 3 * 2 + 2
+
     def test_that_differ_are_refused_and_nothing_changes(self, agent):
         decision = agent.decide(candidates(2), tasks=["a", "b"])
         agent.observe(decision[0], 1.0)

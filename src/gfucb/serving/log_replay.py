@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 
 import torch
 
@@ -63,9 +64,9 @@ def is_learned(detail: Mapping[str, str], log: DecisionStore) -> bool:
 
 def _rewarded(event: LogEvent, log: DecisionStore) -> list[tuple[LoggedDecision, LoggedRow]]:
     """The rows that got rewards in an event, each with its decision."""
-    rows = []
+    rows, decision_of = [], cache(log.decision)
     for change in event.changes:
-        decision = log.decision(change.decision)
+        decision = decision_of(change.decision)
         if decision is None or change.reward is None or change.status not in REWARDED:
             raise DecisionLogError(f"event {event.number} of {log.name} is damaged")
         rows.append((decision, decision.rows[change.row]))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
-from gfucb.core.log_records import RowChange, RowStatus
+from gfucb.core.log_records import LoggedDecision, RowChange, RowStatus
 from gfucb.core.records import Decision
 from gfucb.serving.named_decision import NamedDecision
 from gfucb.serving.roster import Roster
@@ -15,6 +16,8 @@ from gfucb.serving.row_ids import RowId
 
 LogRow = tuple[int, int]
 """The number of a decision in the log, and of a row of it."""
+RowState = tuple[RowStatus, float | None]
+"""What is known of the reward of a row."""
 
 
 def rows_of(what: Any, log: DecisionStore, roster: Roster) -> list[LogRow]:
@@ -39,16 +42,19 @@ def rows_of(what: Any, log: DecisionStore, roster: Roster) -> list[LogRow]:
             raise InvalidInputError(
                 f"pass a decision of this agent, an id or a list of ids, got {type(what).__name__}"
             ) from None
-    return [row for text in ids for row in _rows_of_id(RowId.of(text), log, roster)]
+    decision_of = cache(log.decision)
+    return [row for text in ids for row in _rows_of_id(RowId.of(text), decision_of, roster)]
 
 
-def _rows_of_id(row_id: RowId, log: DecisionStore, roster: Roster) -> list[LogRow]:
+def _rows_of_id(
+    row_id: RowId, decision_of: Callable[[int], LoggedDecision | None], roster: Roster
+) -> list[LogRow]:
     session = roster.session_of(row_id.token)
     if session is None:
         raise InvalidInputError(
             f"the id {row_id} is that of a decision of another agent, or of another log"
         )
-    decision = log.decision(row_id.decision)
+    decision = decision_of(row_id.decision)
     is_known = decision is not None and decision.session == session
     if decision is None or not is_known or (row_id.row or 0) >= len(decision.rows):
         raise InvalidInputError(f"the id {row_id} is unknown: this agent has made no such decision")
@@ -57,11 +63,16 @@ def _rows_of_id(row_id: RowId, log: DecisionStore, roster: Roster) -> list[LogRo
     return [(row_id.decision, row.row) for row in decision.rows]
 
 
+def states_of(rows: Sequence[LogRow], log: DecisionStore) -> dict[int, list[RowState]]:
+    """What is known of all rows of the decisions that have some of these rows, by decision."""
+    return {number: log.row_states(number) for number in dict.fromkeys(n for n, _ in rows)}
+
+
 def new_rewards(
     rows: Sequence[LogRow], rewards: Sequence[float], log: DecisionStore
 ) -> list[RowChange]:
     """The rewards that are not known yet. One that contradicts what is known is refused."""
-    states = {number: log.row_states(number) for number, _ in rows}
+    states = states_of(rows, log)
     found: dict[LogRow, RowChange] = {}
     for (number, row), reward in zip(rows, rewards, strict=True):
         status, known = states[number][row]
@@ -81,7 +92,7 @@ def new_rewards(
 
 def new_states(rows: Sequence[LogRow], status: RowStatus, log: DecisionStore) -> list[RowChange]:
     """Changes of rows without a reward to another status; others are refused."""
-    states = {number: log.row_states(number) for number, _ in rows}
+    states = states_of(rows, log)
     found = []
     for number, row in dict.fromkeys(rows):
         before = states[number][row][0]

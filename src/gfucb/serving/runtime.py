@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +161,9 @@ class Runtime:
 
     def _tasks_of(self, changes: Sequence[RowChange]) -> list[int]:
         """The tasks of rows, by their number among all names."""
-        found = []
+        found, decision_of = [], cache(self.log.decision)
         for change in changes:
-            decision = self.log.decision(change.decision)
+            decision = decision_of(change.decision)
             assert decision is not None  # its rows were looked up before
             found.append(decision.rows[change.row].task)
         return found

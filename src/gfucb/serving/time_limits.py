@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from gfucb.core.errors import InvalidInputError
 from gfucb.core.log_protocol import DecisionStore
 from gfucb.core.log_records import RowChange, RowStatus
 from gfucb.core.validation.arrays import validate_rewards
 from gfucb.core.validation.settings import validate_number
-from gfucb.serving.rewards import LogRow
+from gfucb.serving.rewards import LogRow, states_of
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,14 @@ class TimeLimit:
         """Those of the rows that are past the limit."""
         if self.seconds is None:
             return []
-        latest, found = log.clock() - self.seconds, []
-        for number, row in dict.fromkeys(rows):
-            decision = log.decision(number)
-            is_late = decision is not None and decision.time <= latest
-            if is_late and log.row_states(number)[row][0] == RowStatus.OPEN:
-                found.append((number, row))
-        return found
+        latest, decision_of = log.clock() - self.seconds, cache(log.decision)
+        late = [
+            (number, row)
+            for number, row in dict.fromkeys(rows)
+            if (decision := decision_of(number)) is not None and decision.time <= latest
+        ]
+        states = states_of(late, log)
+        return [(number, row) for number, row in late if states[number][row][0] == RowStatus.OPEN]
 
     def changes(self, rows: Sequence[LogRow]) -> list[RowChange]:
         """What happens to rows that are past the limit."""
