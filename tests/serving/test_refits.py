@@ -229,7 +229,7 @@ class TestCheckpoints:
         foreign = other.with_name("other.checkpoint").read_bytes()
         for damaged in (content[:-100], content[:300], b"", content[:-9] + b"x" * 9, foreign):
             checkpoint.write_bytes(damaged)
-            with pytest.raises(SavedStateError):
+            with pytest.raises(SavedStateError, match="delete it to rebuild the agent from the"):
                 Agent(log=path)
         checkpoint.write_bytes(content)
         Agent(log=path).close()

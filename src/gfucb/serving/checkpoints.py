@@ -40,7 +40,10 @@ def load_checkpoint(log: DecisionStore, agent: GFUCB) -> int:
     path = checkpoint_path(log)
     if path is None or not path.exists():
         return 0
-    state, facts = read_state(path)
+    try:
+        state, facts = read_state(path)
+    except SavedStateError as error:
+        raise SavedStateError(f"{error}; or {REMEDY}") from error
     try:
         if facts.pop("kind", None) != KIND:
             raise SavedStateError("it is no checkpoint of a decision log")
