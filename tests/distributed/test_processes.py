@@ -60,6 +60,17 @@ def kill_this_process():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Exponential(nn.Module):
+    def forward(self, x):
+        return x.exp()
+
+
+def overflowing_agent(num_tasks):
+    network = nn.Sequential(nn.Linear(2, 2, bias=False), Exponential())
+    nn.init.eye_(network[0].weight)
+    return gfucb.GFUCB(num_tasks, network, seed=3, fit=FIT)
+
+
 def embedding_agent(num_tasks):
     layers = nn.Sequential(nn.Flatten(0), nn.Embedding(5, 3))
     return gfucb.GFUCB(num_tasks, layers, seed=0, fit=FIT)
@@ -230,8 +241,9 @@ def test_a_wrong_decision_of_a_shard_is_refused_and_it_goes_on():
         (gfucb.GFUCB, torch.full((1, 8, 8), 1e5), r"inputs reach 1e\+05"),
         (gfucb.GFUCB, torch.zeros(1, 2, dtype=torch.int64), "integers are ids of items"),
         (embedding_agent, torch.tensor([[7]]), "does not know all of the numbers 7 to 7"),
+        (overflowing_agent, torch.full((1, 2), 1e3), "returned NaN or infinite features"),
     ],
-    ids=["large images", "pairs of integers", "an id that is too large"],
+    ids=["large images", "pairs of integers", "an id that is too large", "an overflow"],
 )
 def test_inputs_that_one_shard_refuses_are_refused_by_all_and_not_stored(
     make, inputs, message, tmp_path

@@ -37,6 +37,8 @@ class ActionSets:
 
         The representation must be a value, such as the center's: a network in training is not.
         """
+        if self.cache is not None and self.cache.representation is representation:
+            return self
         return replace(self, cache=ItemFeatures(representation))
 
     @property

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from gfucb.bandits.default_learner import DefaultLearner
 from gfucb.bandits.gfucb import GFUCB
 from gfucb.bandits.learner import Learner
-from gfucb.core.action_sets import ActionSets
+from gfucb.core.action_sets import ActionSets, ItemFeatures
 from gfucb.core.errors import InvalidInputError
-from gfucb.core.features import features_of
 from gfucb.core.records import Decision
 from gfucb.core.shards import OneShard, Shards, in_any
 from gfucb.estimation.variable_projection import VariableProjection
@@ -44,22 +45,36 @@ class Shard:
 
         A shard that refused them alone, later, would leave the others waiting for it.
         """
-        refusal = None
+        self._read(inputs.to(self.agent.device))
+
+    def decide_readable(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> Decision:
+        """`decide`, with candidates that any shard does not read refused by all of them."""
+        action_sets = self._action_sets(candidates, tasks, available)
+        return self.agent.decide_sets(replace(action_sets, cache=self._read(action_sets.items)))
+
+    def _read(self, inputs: Tensor) -> ItemFeatures | None:
+        """The features of inputs [n, *input], if no shard refuses its own."""
+        refusal = features = None
         try:
-            self._require_readable(inputs.to(self.agent.device))
+            features = self._features_of(inputs)
         except InvalidInputError as error:
             refusal = error
         if in_any(self.shards, refusal is not None):
             raise refusal or InvalidInputError(OTHER_SHARD)
+        return features
 
-    def _require_readable(self, inputs: Tensor) -> None:
+    def _features_of(self, inputs: Tensor) -> ItemFeatures | None:
         own = self.agent.learner
         learner = own.for_inputs(inputs) if isinstance(own, DefaultLearner) else own
         if not isinstance(learner, Learner):
-            return
+            return None
         learner.representation_class.validate_inputs(inputs)
-        if not inputs.is_floating_point() and len(inputs):  # an embedding may not know all ids
-            features_of(learner.fit_state(inputs)[0].representation, inputs)
+        if not len(inputs):
+            return None
+        # An embedding may not know all ids, and a network may overflow.
+        found = ItemFeatures(learner.fit_state(inputs)[0].representation)
+        found.features(inputs)
+        return found
 
     def decide(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> Decision:
         """Choose an action in every row, as `GFUCB.decide` does for the rows of all shards.
@@ -69,9 +84,11 @@ class Shard:
             tasks: numbers in this shard, [row].
             available: [row, action] of booleans.
         """
+        return self.agent.decide_sets(self._action_sets(candidates, tasks, available))
+
+    def _action_sets(self, candidates: Tensor, tasks: Tensor, available: Tensor) -> ActionSets:
         device = self.agent.device
-        action_sets = ActionSets(candidates.to(device), tasks.to(device), available.to(device))
-        return self.agent.decide_sets(action_sets)
+        return ActionSets(candidates.to(device), tasks.to(device), available.to(device))
 
     def observe(self, decision: Decision, rewards: Tensor) -> None:
         """Learn from rewards [row], as `GFUCB.observe` does from the rewards of all shards."""

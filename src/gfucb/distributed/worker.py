@@ -127,9 +127,8 @@ class Worker:
         raise ValueError(f"unknown command {message.name!r}")
 
     def _decide(self, tensors: Mapping[str, Tensor]) -> Decision:
-        candidates = tensors["candidates"]
-        self.shard.require_readable(candidates.flatten(0, 1))
-        return self.shard.decide(candidates, tensors["tasks"], tensors["available"])
+        parts = (tensors[name] for name in ("candidates", "tasks", "available"))
+        return self.shard.decide_readable(*parts)
 
     def _learn(self, tensors: Mapping[str, Tensor], call: int) -> None:
         agent = self.shard.agent
