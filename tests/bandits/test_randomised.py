@@ -225,6 +225,8 @@ def test_wrong_settings_are_refused(settings):
 def test_what_is_used_must_fit_together():
     with pytest.raises(InvalidInputError, match="confidence_set"):
         gfucb.Randomised(gfucb.Uniform(2), distribution=InverseGap())
+    with pytest.raises(InvalidInputError, match=r"such as .*ThompsonSampling\(\), got 'thompson'"):
+        gfucb.Randomised(trained(), distribution="thompson")
     with pytest.raises(InvalidInputError, match="decide"):
         gfucb.Randomised("agent")
     agent = gfucb.Randomised(trained(), holdback=0.1, holdback_policy=never_valid)

@@ -104,6 +104,8 @@ def test_names_that_join_later_may_be_of_another_type_but_are_a_list():
     for names in ("Paris", {"Paris": 1}, 5):
         with pytest.raises(InvalidInputError, match="names for the column 'store' must be a list"):
             schema.with_tasks(names)
+    with pytest.raises(InvalidInputError, match="must be at least one, got none"):
+        Schema.of(log(), **ROLES, actions=[])
     with pytest.raises(InvalidInputError, match="crossed must be True or False, got 5"):
         Schema.of(log(), **ROLES, crossed=5)
 

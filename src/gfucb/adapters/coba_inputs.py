@@ -91,10 +91,10 @@ def _numbers(value: Any, noun: str) -> list[float]:
     if one_hot is not None:
         return [float(number) for number in one_hot]
     if isinstance(value, Mapping):
-        raise InvalidInputError(f"a {noun} with named features is sparse, got {value}; {DENSE}")
+        raise InvalidInputError(f"{noun}s with named features are sparse, got {value}; {DENSE}")
     if isinstance(value, str):
         raise InvalidInputError(
-            f"a {noun} must consist of numbers and coba's Categorical, got the text {value!r}; "
+            f"{noun}s must consist of numbers and coba's Categorical, got the text {value!r}; "
             "convert it to a number, or encode it as a Categorical"
         )
     return [number for part in value for number in _numbers(part, noun)]

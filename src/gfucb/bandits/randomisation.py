@@ -94,7 +94,8 @@ class Randomisation:
 
     def __post_init__(self) -> None:
         if self.distribution is not None:
-            validate_methods(self.distribution, "distribution", ("distribution",))
+            example = "gfucb.exploration.ThompsonSampling()"
+            validate_methods(self.distribution, "distribution", ("distribution",), example)
             if not hasattr(self.distribution, "monte_carlo_samples"):
                 raise InvalidInputError(
                     "distribution must have the attribute monte_carlo_samples, None if its "

@@ -254,7 +254,7 @@ def _validate_model(value: RewardModel | None, settings: _Settings) -> RewardMod
 def _validate_sequence(value: ConfidenceSequence | None) -> ConfidenceSequence:
     if value is None:
         return EmpiricalBernstein()
-    return validate_methods(value, "sequence", ("lower_bound",))
+    return validate_methods(value, "sequence", ("lower_bound",), "Betting()")
 
 
 def _validate_max_weight(value: float | None) -> float:

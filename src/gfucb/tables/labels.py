@@ -54,7 +54,7 @@ class Labels:
         if len(exact) < len(self.names) or not exact:
             raise InvalidInputError(
                 f"the names in the column {self.column!r} must differ, and there must be at least "
-                f"one, got {shown_names(self.names)}"
+                f"one, got {shown_names(self.names) or 'none'}"
             )
         stripped = {text.strip(): number for text, number in exact.items()}
         object.__setattr__(self, "numbers", stripped | exact)

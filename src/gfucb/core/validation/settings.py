@@ -175,12 +175,15 @@ def validate_component(value: Component, name: str, expected: str) -> Component:
     return value
 
 
-def validate_methods(value: Component, name: str, methods: tuple[str, ...]) -> Component:
-    """`value` if it is an instance that has all of these methods."""
+def validate_methods(
+    value: Component, name: str, methods: tuple[str, ...], example: str = ""
+) -> Component:
+    """`value` if it is an instance that has all of these methods, such as the `example`."""
     missing = [m for m in methods if not callable(getattr(value, m, None))]
     if missing or isinstance(value, type):
         shown = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
         raise InvalidInputError(
-            f"{name} must be an object with the methods {', '.join(methods)}, got {shown}"
+            f"{name} must be an object with the methods {', '.join(methods)}"
+            f"{example and f', such as {example}'}, got {shown}"
         )
     return value
