@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ def features_of(representation: Representation, inputs: Tensor) -> Tensor:
     with torch.no_grad():
         try:
             chunks = [
-                representation(chunk.clone()).to(torch.float64)
+                _as_float64(representation(chunk.clone()), len(chunk))
                 for chunk in inputs.split(FEATURE_CHUNK)
             ]
         except IndexError as error:  # of an embedding
@@ -44,6 +44,21 @@ def features_of(representation: Representation, inputs: Tensor) -> Tensor:
     return features
 
 
+def _as_float64(found: Any, rows: int) -> Tensor:
+    """What a representation returned for so many inputs, if it is one real row for each."""
+    if not isinstance(found, Tensor):
+        raise InvalidInputError(
+            f"a representation returns a tensor [n, feature], this one {type(found).__name__}; "
+            "wrap a module that returns several parts in one that returns the features"
+        )
+    if found.is_complex() or found.shape[:1] != (rows,):
+        raise InvalidInputError(
+            f"a representation maps [n, *input] to real features [n, feature]; for {rows} inputs "
+            f"this one returns {found.dtype} of shape {list(found.shape)}"
+        )
+    return found.to(torch.float64)
+
+
 def feature_dim_of(representation: Representation, inputs: Tensor) -> int:
     """The number of features of inputs like these [n, *input], found by a pass over the first."""
     try:
@@ -54,9 +69,9 @@ def feature_dim_of(representation: Representation, inputs: Tensor) -> int:
             f"and type {inputs.dtype} (bytes become floats in [0, 1], other integers are passed "
             f"as they are): {error}"
         ) from error
-    if features.ndim != 2:
+    if features.ndim != 2 or features.shape[1] == 0:
         raise InvalidInputError(
-            "a representation maps [n, *input] to [n, feature]; "
+            "a representation maps [n, *input] to [n, feature] with at least one feature; "
             f"this one maps {list(inputs[:1].shape)} to {list(features.shape)}"
         )
     return features.shape[1]

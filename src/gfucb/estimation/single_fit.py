@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gfucb.core.errors import InvalidInputError
 from gfucb.core.memory import keep_freed_memory
 from gfucb.core.shards import OneShard
 from gfucb.estimation.fit_plan import FitPlan, plan_generator
@@ -21,6 +22,12 @@ from gfucb.models.representations import NeuralRepresentation, train_on
 
 if TYPE_CHECKING:
     from gfucb.estimation.variable_projection import VariableProjection
+
+
+NO_GRADIENTS = (
+    "the features of the network have no gradients, so it cannot be fitted: they were detached, "
+    "made integers, or computed outside torch; leave such steps out of its forward"
+)
 
 
 class SingleFit:
@@ -119,6 +126,8 @@ class SingleFit:
             train_on(self.module, samples.numel())
             inputs = self.fit.augmented(self.data.inputs[samples.flatten()], self.generator)
             features = self.representation(inputs).unflatten(0, samples.shape)
+            if not features.requires_grad:
+                raise InvalidInputError(NO_GRADIENTS)
             errors = self.fit.errors(features, self.targets[samples], present, self.ridge)
             (errors.square().sum() / total).backward()
         sum_gradients(self.weights, self.data.shards)
