@@ -10,7 +10,7 @@ import pytest
 import torch
 from killing import is_locked, kill_when, num_rows, wait_until
 
-from gfucb.core.errors import InvalidInputError, RunDirectoryError
+from gfucb.core.errors import FailedJobsError, InvalidInputError, RunDirectoryError
 from gfucb.runs import BanditAgentConfig, Comparison, ImageBanditConfig, pool, run, run_comparison
 from gfucb.runs.jobs import Job, Progress, run_jobs
 from gfucb.runs.pool import one_thread, run_in_processes
@@ -96,6 +96,11 @@ def test_the_error_of_a_worker_reaches_the_caller_after_earlier_results(monkeypa
     assert [next(results)[0] for _ in range(6)] == [1, 2, 3, 4, 5, 6]
     with pytest.raises(ValueError, match="-1 is negative"):
         list(results)
+
+
+def test_a_worker_that_ends_is_an_error_with_its_cures():
+    with pytest.raises(FailedJobsError, match=r"lack of memory, .* a script and not under"):
+        list(run_in_processes(os._exit, [3], 1))
 
 
 def test_workers_have_the_environment_variables_of_the_caller_at_the_call(monkeypatch):

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
@@ -24,6 +25,7 @@ from typing import TypeVar
 
 import torch
 
+from gfucb.core.errors import FailedJobsError
 from gfucb.core.threads import torch_threads
 from gfucb.runs.plugins import load_plugins, loaded_plugins
 
@@ -31,6 +33,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 POLL_SECONDS = 0.3
+WORKER_ENDED = (
+    "a worker process has ended before its work: it was killed, perhaps for lack of memory, which "
+    "fewer processes need less of, or the call is that of a script and not under "
+    "`if __name__ == '__main__':`. Repeat the call; runs that are stored continue"
+)
 # What the server of workers loads: this package, and what its factories import.
 PRELOADED = (
     "gfucb.runs",
@@ -76,6 +83,8 @@ def run_in_processes(
                 yield futures.pop(future), future.result()
             poll()
         pool.shutdown()
+    except BrokenProcessPool as error:
+        raise FailedJobsError(WORKER_ENDED) from error
     finally:
         held.close()
         pool.shutdown(cancel_futures=True)
