@@ -26,7 +26,7 @@ SMALL = {"environment": "finite", "agents": ["uniform"], "seeds": [0], "num_roun
         ({"agents": {"..": "uniform"}}, "a text without / and"),
         ({"agents": {"": "uniform"}}, "a text without / and"),
         ({"agents": {3: "uniform"}}, "a text without / and .* got 3"),
-        ({"reference": "gfucb"}, "unknown agent of this comparison 'gfucb'.* are: uniform"),
+        ({"reference": "gfucb"}, "unknown agent of these runs 'gfucb'.* are: uniform"),
         ({"agents": {"a": "uniform", "b": lambda environment, seed: None}}, "'b' has no method"),
         ({"out": "runs", "agents": ["uniform", WRONG]}, "ridge must be a finite number"),
         ({"out": "runs", "sinks": ["x"]}, "a sink must be an object with the methods open"),

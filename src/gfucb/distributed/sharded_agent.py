@@ -244,6 +244,7 @@ class ShardedAgent(ClosedAtExit):
                 if connection in ready:
                     answers[index] = self._checked(connection, index)
                 elif process.sentinel in ready:
+                    process.join()  # its exit code is known then
                     raise ShardError(f"shard {index} has ended with {process.exitcode}")
         found = [answers[index] for index in range(len(self._workers))]
         refusals = [str(answer.facts["error"]) for answer in found if answer.name == REFUSED]

@@ -133,7 +133,7 @@ def compare(
     source = environment_source(environment, data_dir)
     sources, numbers = agent_sources(agents), _distinct(seeds)
     if reference is not None:
-        lookup(sources, reference, "agent of this comparison")
+        lookup(sources, reference, "agent of these runs")
     jobs = {
         (name, seed): _job(name, source, agent, seed, num_rounds)
         for name, agent in sources.items()
