@@ -31,6 +31,18 @@ class TestContinuousActions:
             agent.observe(decision, 3.5 * chosen * (1 - chosen) + noise)
         assert torch.equal((chosen - 0.5).abs() < 0.25, torch.ones(num_tasks).bool())
 
+    @pytest.mark.parametrize("value_range", [(0.0, 1.0), (-5.0, 5.0)])
+    def test_are_not_tried_for_long_if_rewards_have_little_noise(self, value_range):
+        """Also if the stated range is ten times too wide."""
+        agent, chosen = GFUCB(1, value_range=value_range), torch.empty(80).double()
+        for index in range(80):
+            decision = agent.decide(self.PRICES[None, :, None])
+            chosen[index] = self.PRICES[decision.actions]
+            noise = 0.02 * draw("noise", 1, index=index)
+            agent.observe(decision, 3.5 * chosen[index] * (1 - chosen[index]) + noise)
+        regrets = 3.5 * (chosen - 0.5).square()
+        assert regrets[40:].mean() < 0.02
+
     def test_are_those_of_the_first_decision(self):
         agent = GFUCB(2)
         play(agent, prices, range(8))

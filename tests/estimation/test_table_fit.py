@@ -10,7 +10,13 @@ from gfucb.core.random import random_stream
 from gfucb.estimation import table_samples, table_search
 from gfucb.estimation.evidence import TaskMoments, log_evidence
 from gfucb.estimation.pooled_fit import MOST_FREQUENCIES
-from gfucb.estimation.table_fit import EXPLORED_SAMPLES, EXPLORED_SHARE, fit_table, prior_posterior
+from gfucb.estimation.table_fit import (
+    ASSUMED_SAMPLES,
+    EXPLORED_SAMPLES,
+    EXPLORED_SHARE,
+    fit_table,
+    prior_posterior,
+)
 from gfucb.models.head_posterior import PosteriorFit
 from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
 from gfucb.models.table_layout import TableLayout
@@ -193,6 +199,35 @@ class TestRewards:
         width = reward_range or 4 * float(self.REWARDS.std(correction=0))
         share = EXPLORED_SHARE**2 * EXPLORED_SAMPLES / (EXPLORED_SAMPLES + SAMPLES)
         assert found.exploration_scale * found.noise == pytest.approx(share * width**2)
+
+    @pytest.mark.parametrize("reward_range", [1.0, 10.0, 1000.0])
+    def test_effects_of_arms_without_context_are_seen_in_their_noise(self, reward_range):
+        arms = torch.eye(COLUMNS, dtype=torch.float64)[torch.arange(SAMPLES) % COLUMNS]
+        layout = TableLayout(COLUMNS, 0, COLUMNS)
+        rewards = 0.1 * NOISE
+        found = fit(arms, ONE_TASK, rewards, layout=layout, reward_range=reward_range).posterior
+        scale = found.exploration_scale
+        noise = (SAMPLES + ASSUMED_SAMPLES * scale) / (SAMPLES + ASSUMED_SAMPLES)
+        assert scale > noise
+        assert found.exploration_precision == pytest.approx(scale / noise)
+        tried = torch.full((COLUMNS,), SAMPLES / COLUMNS).double()  # a linear feature is 2
+        expected = 1 / (1 + found.exploration_precision * 4 * tried)
+        torch.testing.assert_close(found.exploration.whole[0].diagonal(), expected)
+
+    def test_a_larger_noise_than_assumed_is_left_to_the_model(self):
+        arms = torch.eye(COLUMNS, dtype=torch.float64)[torch.arange(SAMPLES) % COLUMNS]
+        layout = TableLayout(COLUMNS, 0, COLUMNS)
+        found = fit(arms, ONE_TASK, NOISE, layout=layout, reward_range=0.5).posterior
+        assert found.exploration_scale < 1
+        assert found.exploration_precision == 1
+
+    def test_the_noise_of_effects_that_columns_may_not_show_is_assumed(self):
+        arms = torch.eye(3, dtype=torch.float64)[torch.arange(SAMPLES) % 3]
+        with_arms, layout = torch.cat([INPUTS, arms], 1), TableLayout(COLUMNS + 3, COLUMNS, 3)
+        for inputs, known in ((INPUTS, None), (with_arms, layout)):
+            found = fit(inputs, ONE_TASK, 0.1 * NOISE, layout=known, reward_range=10.0).posterior
+            assert found.exploration_scale > 1
+            assert found.exploration_precision == 1
 
     def test_linear_effects_of_similar_tasks_are_smaller(self):
         found = fit(INPUTS, FIVE_TASKS, self.REWARDS, reward_range=10.0)

@@ -7,8 +7,14 @@ import pytest
 import torch
 
 from gfucb.core.random import random_stream
-from gfucb.models.table_features import (
+from gfucb.models.continuous_actions import ContinuousActions
+from gfucb.models.possible_effects import (
+    EXPLORED_ALONE,
     EXPLORED_COLUMNS,
+    EXPLORED_CONTINUOUS,
+    EXPLORED_SETTINGS,
+)
+from gfucb.models.table_features import (
     FEWEST_DIRECTIONS,
     FEWEST_FREQUENCIES,
     LARGEST_COVARIANCES,
@@ -168,6 +174,46 @@ class TestActions:
         scaled = columns.features(both, 0.7) * columns.scales(SCALES)
         covariance = scaled @ scaled.T
         assert float(covariance[0, 1] / covariance[0, 0]) == pytest.approx(SCALES.shared)
+
+
+class TestSettings:
+    """Columns that are set on a scale, and nothing else."""
+
+    GRID = torch.cartesian_prod(*[torch.linspace(0, 1, 4).double()] * 2)
+
+    def _columns(self, candidates: torch.Tensor, num_tasks: int = 1) -> TableColumns:
+        found = columns_of(candidates, num_tasks=num_tasks)
+        return replace(found, continuous=ContinuousActions.of_candidates(candidates[None]))
+
+    def test_have_smooth_effects_instead_of_linear_ones(self):
+        """So the middle of the grid is explored as its corners are."""
+        columns = self._columns(self.GRID)
+        linear = columns.linear_features(self.GRID)
+        assert linear.shape[1] == 1 + columns.continuous.num_features
+        assert linear.shape[1] == len(columns.action_columns())
+        sizes = linear.square().sum(1)
+        torch.testing.assert_close(sizes, torch.full_like(sizes, 2**2 + EXPLORED_SETTINGS**2))
+
+    def test_keep_linear_effects_beside_other_columns(self):
+        context = torch.ones(len(self.GRID), 1).double()
+        columns = self._columns(torch.cat([context, self.GRID], dim=1))
+        assert not columns.has_settings_only
+        linear = columns.linear_features(torch.cat([context, self.GRID], dim=1))
+        assert linear.shape[1] == 1 + 3 + columns.continuous.num_features
+        smooth = linear[0, 4:].square().sum()
+        assert float(smooth) == pytest.approx(EXPLORED_ALONE**2)
+
+    @pytest.mark.parametrize("num_tasks", [2, 10])
+    def test_of_several_tasks_have_the_usual_size(self, num_tasks):
+        smooth = self._columns(self.GRID, num_tasks).linear_features(self.GRID)[0, 1:]
+        expected = EXPLORED_CONTINUOUS + (EXPLORED_ALONE - EXPLORED_CONTINUOUS) / num_tasks
+        assert float(smooth.norm()) == pytest.approx(expected)
+
+    def test_and_arms_without_context_differ_in_nothing_else(self):
+        assert self._columns(self.GRID).explores_all_differences
+        assert columns_of(ONE_HOT, TableLayout(ARMS, 0, ARMS)).explores_all_differences
+        assert not columns_of(self.GRID).explores_all_differences
+        assert not columns_of(WITH_ARMS, ARM_LAYOUT).explores_all_differences
 
 
 class TestScales:

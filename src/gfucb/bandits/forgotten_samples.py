@@ -52,7 +52,7 @@ def posterior_of_kept(
         ),
         moments=posterior.moments.index_copy(0, changed, own.moments),
         exploration=with_samples_only(
-            posterior.exploration, own.exploration, changed, linear, position
+            posterior.exploration, own.exploration, changed, posterior.seen(linear), position
         ),
         tries=posterior.tries - (without != 0).sum(0),
         known_heads=posterior.heads.index_copy(0, changed, own.heads),

@@ -27,6 +27,9 @@ EXPLORED_ACTIONS = 5
 # Candidates that are drawn anew in every round make a single task explore: the variance of effects
 # is then multiplied by this. A list of items, the same in every round, does not.
 EXPLORED_DRAWN = 0.04
+# Where the linear features leave nothing out, their effects are seen in the noise of rewards. It is
+# estimated, as if so many more samples had the noise that is assumed elsewhere.
+ASSUMED_SAMPLES = 3
 # The range of rewards, in standard deviations, if it is not known.
 UNKNOWN_RANGE = 4.0
 # Without a known range a reward far from all others may still be possible, so actions must be
@@ -113,18 +116,35 @@ def _head_posterior(
     share *= min(1.0, 2 / (1 + scales.mean_ratio))
     if samples.all_tasks == 1 and samples.are_drawn_anew():
         share *= EXPLORED_DRAWN
+    scale = share * reward_range**2 / found.noise
+    precision = _exploration_precision(samples, scale)
     return HeadPosterior(
         as_covariances(found.covariances),
         found.moments,
         found.mean,
         found.mean_covariance,
-        as_covariances(samples.linear_covariances()),
-        share * reward_range**2 / found.noise,
+        as_covariances(samples.linear_covariances(precision)),
+        scale,
         found.noise,
         found.noise,  # the squared radius: intervals of one posterior standard deviation
         samples.tries(),
         _untried_rate(samples, is_range_known),
+        precision,
     )
+
+
+def _exploration_precision(samples: TableSamples, scale: float) -> float:
+    """How much a sample tells about effects that the model has not seen, see `HeadPosterior`.
+
+    Their variance is `scale` in units of the noise variance of rewards. The noise in which they are
+    seen is assumed to be as large: it also stands for what linear effects leave out. Where they
+    leave nothing out it is estimated, and is smaller if rewards have less noise.
+    """
+    if not samples.columns.explores_all_differences:
+        return 1.0
+    known, assumed = samples.total, ASSUMED_SAMPLES
+    noise = (known + assumed * scale) / (known + assumed)
+    return max(1.0, scale / noise)
 
 
 def _untried_rate(samples: TableSamples, is_range_known: bool) -> float:

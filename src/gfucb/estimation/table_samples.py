@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -279,9 +280,12 @@ class TableSamples:
         counts = (self.columns.linear_features(self.inputs) != 0).sum(0).double()
         return self.shards.sum(counts).where(self.columns.action_columns(), torch.inf)
 
-    def linear_covariances(self) -> Tensor | SampleCovariances:
-        """(I + X_i^T X_i)^-1 of the linear features, [task, linear feature, linear feature]."""
-        linear = self.columns.linear_features(self.inputs)
+    def linear_covariances(self, precision: float) -> Tensor | SampleCovariances:
+        """(I + k X_i^T X_i)^-1 of the linear features, [task, linear feature, linear feature].
+
+        k is the precision of samples, see `HeadPosterior`.
+        """
+        linear = math.sqrt(precision) * self.columns.linear_features(self.inputs)
         if self.has_many_tasks:
             return SampleCovariances.of(linear, self.tasks, self.num_tasks)
         sums = TaskMoments.of(

@@ -48,22 +48,25 @@ class HeadPosterior:
 
     A reward updates V_i^-1 by the formula of Sherman and Morrison, at the cost of one matrix-vector
     product; the mean and C change in the next fit. The last columns of the features are linear
-    features. Their covariance (I + X_i^T X_i)^-1, times `exploration_scale`, adds to the
-    uncertainty: a linear effect in the range of the rewards that the model has not seen. Features
-    after these belong to a function that counts as known: they add to the means only.
+    features. Their covariance (I + k X_i^T X_i)^-1, times `exploration_scale`, adds to the
+    uncertainty: a linear effect in the range of the rewards that the model has not seen, with the
+    precision k, `exploration_precision`. Features after these belong to a function that counts as
+    known: they add to the means only.
 
     Attributes:
         covariances: V_i^-1, [task, feature, feature].
         moments: Phi_i^T y_i, [task, feature].
         mean: [feature].
         mean_covariance: C, [feature, feature].
-        exploration: (I + X_i^T X_i)^-1, [task, linear feature, linear feature].
+        exploration: (I + k X_i^T X_i)^-1, [task, linear feature, linear feature].
         exploration_scale: their variance in units of the noise variance.
         noise: the noise variance.
         squared_radius: the default radius of confidence sets, in units of squared rewards.
         tries: the number of samples of each action, at the linear feature that is its constant;
             infinite at all other linear features, [linear feature].
         untried_rate: how often actions must be tried, see `untried_variances`.
+        exploration_precision: how much a sample tells about these effects: the ratio of their
+            variance to that of the noise in which they are seen.
         known_heads: the posterior means, if they are known; read them as `heads`.
     """
 
@@ -77,6 +80,7 @@ class HeadPosterior:
     squared_radius: float
     tries: Tensor
     untried_rate: float = UNTRIED_RATE
+    exploration_precision: float = 1.0
     known_heads: Tensor | None = None
 
     @classmethod
@@ -176,7 +180,7 @@ class HeadPosterior:
             self,
             covariances=of_samples(self.covariances, scaled, tasks, num_tasks),
             moments=task_sums(scaled * targets[:, None], tasks, num_tasks),
-            exploration=of_samples(self.exploration, linear, tasks, num_tasks),
+            exploration=of_samples(self.exploration, self.seen(linear), tasks, num_tasks),
             tries=self.tries + (linear != 0).sum(0),
             known_heads=None,
         )
@@ -197,7 +201,7 @@ class HeadPosterior:
             self,
             covariances=covariances,
             moments=moments,
-            exploration=after_samples(self.exploration, linear, tasks),
+            exploration=after_samples(self.exploration, self.seen(linear), tasks),
             tries=self.tries + shards.sum((linear != 0).sum(0)),
             known_heads=self.heads.index_copy(0, changed, heads),
         )
@@ -213,7 +217,7 @@ class HeadPosterior:
         return replace(
             self,
             covariances=expecting_samples(self.covariances, scaled, tasks),
-            exploration=expecting_samples(self.exploration, linear, tasks),
+            exploration=expecting_samples(self.exploration, self.seen(linear), tasks),
             tries=self.tries + shards.sum((linear != 0).sum(0)),
             known_heads=self.heads,
         )
@@ -268,6 +272,11 @@ class HeadPosterior:
         if not self.has_mean:
             return variances
         return variances + ((once @ self.mean_covariance) * once).sum(-1)
+
+    def seen(self, linear: Tensor) -> Tensor:
+        """Linear features of samples, in units of the noise in which their effects are seen."""
+        precision = self.exploration_precision
+        return linear if precision == 1 else math.sqrt(precision) * linear
 
     def _split(self, features: Tensor) -> tuple[Tensor, Tensor]:
         size, end = self.feature_dim, self.uncertain_dim

@@ -29,6 +29,7 @@ def posterior_state(fit: PosteriorFit) -> dict[str, Tensor]:
         posterior.noise,
         posterior.squared_radius,
         posterior.untried_rate,
+        posterior.exploration_precision,
     )
     return {
         "posterior.numbers": torch.tensor(numbers, dtype=torch.float64),
@@ -53,12 +54,13 @@ def restored_posterior(
     state: Mapping[str, Tensor], num_tasks: int, device: torch.device
 ) -> tuple[float, HeadPosterior]:
     """The offset and the posterior of a state, checked."""
-    offset, exploration_scale, noise, squared_radius, untried_rate = checked_floats(
-        state, "posterior.numbers", (5,)
+    offset, exploration_scale, noise, squared_radius, untried_rate, precision = checked_floats(
+        state, "posterior.numbers", (6,)
     ).tolist()
-    if not (noise > 0 and exploration_scale >= 0 and squared_radius >= 0 and untried_rate >= 0):
+    is_valid = min(noise, precision) > 0
+    if not (is_valid and min(exploration_scale, squared_radius, untried_rate) >= 0):
         raise InvalidInputError(
-            "'posterior.numbers' of the state: the noise must be positive, "
+            "'posterior.numbers' of the state: noise and precision must be positive, "
             "and no scale, radius or rate negative"
         )
     size = checked_floats(state, "posterior.mean", (None,)).shape[0]
@@ -91,6 +93,7 @@ def restored_posterior(
         squared_radius,
         state["posterior.tries"].to(device, copy=True),
         untried_rate,
+        precision,
         found["heads"],
     )
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gfucb.core.shards import ONE_SHARD, Shards, mean_of_all, totals
 from gfucb.models.continuous_actions import ContinuousActions
+from gfucb.models.possible_effects import possible_effects
 from gfucb.models.table_layout import TableLayout
 
 # The sizes of features are bounded by the memory of all heads: at most this many numbers in the
@@ -27,14 +28,9 @@ USUAL_SHARE = 0.5
 # With one-hot actions they are projected to as few as this, before the actions have no weights of
 # their own.
 FEWEST_DIRECTIONS = 8
-# Linear features of columns have this size, those of constants the size 1; with one task both have
-# the size 2. Columns vary from round to round, and arms do not.
-EXPLORED_COLUMNS = 0.1
 # The usual prior variance of constants of one-hot actions in a context, relative to that of all
 # linear effects of the context. Without a context the constants are all there is, and have 1.
 CONSTANT_IN_CONTEXT = 0.1
-# The size of smooth effects of continuous actions, for many tasks and for one.
-EXPLORED_CONTINUOUS, EXPLORED_ALONE = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -166,6 +162,21 @@ class TableColumns:
         has_arms = self.has_arms_of_one_task
         return TableScales(bias=CONSTANT_IN_CONTEXT) if has_arms else TableScales()
 
+    @property
+    def has_settings_only(self) -> bool:
+        """Whether candidates have continuous actions and no other columns."""
+        found = self.continuous
+        return found is not None and len(found.columns) == self.layout.num_columns
+
+    @property
+    def explores_all_differences(self) -> bool:
+        """Whether `linear_features` can express all in which candidates differ.
+
+        Elsewhere there are effects without a feature: of an item, or of an action in a region.
+        """
+        has_only_arms = self.layout.num_actions > 0 and self.num_directions == 0
+        return has_only_arms or self.has_settings_only
+
     def features(self, inputs: Tensor, length: float, pooled: Tensor | None = None) -> Tensor:
         """Features with unit scales, [n, feature]: common to all actions, then of each action.
 
@@ -193,28 +204,22 @@ class TableColumns:
         return part.sqrt()
 
     def linear_features(self, inputs: Tensor) -> Tensor:
-        """A constant and the columns, for each action: [n, linear feature].
+        """The `possible_effects` of each action: [n, linear feature].
 
-        Smooth functions of continuous actions follow, which are linear in Fourier features.
-
-        Their sizes are standard deviations of possible effects, in units of those of the constants
-        of many tasks. What many tasks try together, a single task has to try by itself.
+        Settings alone have no linear effects: these would be largest at the ends of their scales,
+        which would be tried first.
         """
         columns, actions = self.standardise(inputs)
-        alone = 1 / self.num_tasks
-        part = columns.new_full((len(columns), 1), 1 + alone)
-        if self.explores_columns:
-            size = EXPLORED_COLUMNS + (2 - EXPLORED_COLUMNS) * alone
-            part = torch.cat([part, size / math.sqrt(max(1, self.num_directions)) * columns], dim=1)
-        if self.continuous is not None:
-            size = EXPLORED_CONTINUOUS + (EXPLORED_ALONE - EXPLORED_CONTINUOUS) * alone
-            part = torch.cat([part, size * self.continuous.features(inputs)], dim=1)
+        is_explored = self.explores_columns and not self.has_settings_only
+        explored = columns if is_explored else None
+        part = possible_effects(explored, inputs, self.num_tasks, self.continuous)
         return part if actions is None else _per_action(part, actions)
 
     def action_columns(self) -> Tensor:
         """Which of the linear features are the constants of actions: [linear feature], booleans."""
         actions = self.layout.num_actions
-        part = 1 + (self.num_directions if self.explores_columns else 0)
+        is_explored = self.explores_columns and not self.has_settings_only
+        part = 1 + (self.num_directions if is_explored else 0)
         part += 0 if self.continuous is None else self.continuous.num_features
         is_constant = torch.arange(max(1, actions) * part) % part == 0
         return (is_constant & (actions > 0)).to(self.location.device)
