@@ -20,7 +20,7 @@ from gfucb.models import (
     HeadPenalty,
     HeadStatistics,
     statistics_forms,
-    table_features,
+    table_sizes,
 )
 from gfucb.models.copy_on_write import CopyOnWriteRows
 from gfucb.models.reward_weights import posterior_variance_parts
@@ -44,7 +44,7 @@ def played(agent: gfucb.GFUCB, rounds: int = 9) -> gfucb.GFUCB:
 @pytest.fixture(scope="module")
 def played_table() -> gfucb.GFUCB:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_features, "MOST_FREQUENCIES", table_features.FEWEST_FREQUENCIES)
+        patch.setattr(table_sizes, "MOST_FREQUENCIES", table_sizes.FEWEST_FREQUENCIES)
         return played(gfucb.GFUCB(TASKS, seed=0))
 
 

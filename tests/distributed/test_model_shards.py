@@ -11,7 +11,7 @@ import gfucb
 from gfucb.core.shards import num_own_tasks
 from gfucb.distributed import Shard
 from gfucb.estimation import pooled_fit, table_samples
-from gfucb.models import table_features
+from gfucb.models import table_features, table_sizes
 from gfucb.models.table_layout import TableLayout
 
 TASKS, ACTIONS, COLUMNS, ITEMS, ROUNDS = 11, 4, 3, 9, 7
@@ -20,8 +20,8 @@ TASKS, ACTIONS, COLUMNS, ITEMS, ROUNDS = 11, 4, 3, 9, 7
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Heads with few features, so that fits take little time."""
-    monkeypatch.setattr(table_features, "MOST_FEATURES", 30)
-    monkeypatch.setattr(table_features, "FEWEST_FREQUENCIES", 2)
+    monkeypatch.setattr(table_sizes, "MOST_FEATURES", 30)
+    monkeypatch.setattr(table_sizes, "FEWEST_FREQUENCIES", 2)
 
 
 def normal(seed, *shape):
@@ -187,7 +187,7 @@ def test_shards_continue_from_their_saved_states(kind, count):
 
 @pytest.mark.parametrize("kind", [columns, arms, items])
 def test_many_tasks_without_matrices_are_those_with_them(kind, monkeypatch):
-    monkeypatch.setattr(table_features, "MANY_TASKS", TASKS - 1)
+    monkeypatch.setattr(table_sizes, "MANY_TASKS", TASKS - 1)
     monkeypatch.setattr(table_samples, "MANY_TASKS", TASKS - 1)
     monkeypatch.setattr("gfucb.estimation.table_fit.MANY_TASKS", TASKS - 1)
     monkeypatch.setattr("gfucb.bandits.catalogue_learner.MANY_TASKS", TASKS - 1)

@@ -15,21 +15,23 @@ from gfucb.models.possible_effects import (
     EXPLORED_SETTINGS,
 )
 from gfucb.models.table_features import (
-    FEWEST_DIRECTIONS,
-    FEWEST_FREQUENCIES,
-    LARGEST_COVARIANCES,
     LARGEST_STANDARDISED,
-    MANY_TASKS,
-    MOST_FEATURES,
-    MOST_FREQUENCIES,
     TableColumns,
     TableFeatures,
     TableScales,
+)
+from gfucb.models.table_layout import TableLayout
+from gfucb.models.table_sizes import (
+    FEWEST_DIRECTIONS,
+    FEWEST_FREQUENCIES,
+    LARGEST_COVARIANCES,
+    MANY_TASKS,
+    MOST_FEATURES,
+    MOST_FREQUENCIES,
     largest_interactions,
     largest_size,
     most_directions,
 )
-from gfucb.models.table_layout import TableLayout
 
 ROWS, COLUMNS, ARMS = 50, 3, 4
 SCALES = TableScales(bias=2.0, linear=3.0, fourier=5.0, length=0.7, shared=0.4)

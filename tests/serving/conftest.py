@@ -2,13 +2,13 @@
 
 import pytest
 
-from gfucb.models import table_features
+from gfucb.models import table_sizes
 
 
 @pytest.fixture(autouse=True)
 def few_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer features of tables: matrices are small, and tests are quick."""
-    monkeypatch.setattr(table_features, "MOST_FREQUENCIES", table_features.FEWEST_FREQUENCIES)
+    monkeypatch.setattr(table_sizes, "MOST_FREQUENCIES", table_sizes.FEWEST_FREQUENCIES)
 
 
 class Clock:

@@ -11,7 +11,7 @@ from serving_cases import ARMS, COLUMNS, assert_same, candidates, state_of
 
 from gfucb import Agent, DecisionLog, InvalidInputError
 from gfucb.bandits import SlidingWindow
-from gfucb.models import table_features
+from gfucb.models import table_sizes
 
 NAMES = st.sampled_from(["a", "b", 1, True, ("a", 1), "", "né", None, 1.5, date(2026, 3, 1)])
 WRONG_NAMES = st.sampled_from(
@@ -179,7 +179,7 @@ class AnyCalls(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_any_calls(monkeypatch):
-    monkeypatch.setattr(table_features, "MOST_FREQUENCIES", table_features.FEWEST_FREQUENCIES)
+    monkeypatch.setattr(table_sizes, "MOST_FREQUENCIES", table_sizes.FEWEST_FREQUENCIES)
     machine = AnyCalls.TestCase
     machine.settings = settings(
         max_examples=12,

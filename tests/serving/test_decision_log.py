@@ -21,7 +21,7 @@ from gfucb import (
 from gfucb.core.errors import DecisionLogError, GFUCBError
 from gfucb.core.log_records import RowStatus
 from gfucb.estimation import Contrastive
-from gfucb.models.table_features import FEWEST_FREQUENCIES
+from gfucb.models.table_sizes import FEWEST_FREQUENCIES
 from gfucb.serving.stored_arrays import DTYPES, StoredArray
 
 
@@ -226,7 +226,7 @@ def written(tmp_path_factory):
     """A log, and the state of the agent that wrote it."""
     path = tmp_path_factory.mktemp("logs") / "log"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gfucb.models.table_features.MOST_FREQUENCIES", FEWEST_FREQUENCIES)
+        patched.setattr("gfucb.models.table_sizes.MOST_FREQUENCIES", FEWEST_FREQUENCIES)
         with Agent(log=path) as agent:
             play_all(agent)
             state = state_of(agent)

@@ -21,7 +21,7 @@ from gfucb.models import MultitaskDataset
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.item_features import ItemEmbeddings, positions_of
 from gfucb.models.posterior_state import checked_floats
-from gfucb.models.table_features import MANY_TASKS
+from gfucb.models.table_sizes import MANY_TASKS
 
 # The prior is estimated again when the data has grown by this factor: on Jester regret was 0.3 to
 # 2% less than with 1.25.

@@ -23,14 +23,9 @@ from gfucb.models import MultitaskDataset
 from gfucb.models.continuous_actions import MOST_CONTINUOUS, ContinuousActions
 from gfucb.models.head_posterior import HeadPosterior, PosteriorFit
 from gfucb.models.posterior_state import checked_floats
-from gfucb.models.table_features import (
-    PooledFunction,
-    TableColumns,
-    TableFeatures,
-    TableScales,
-    most_directions,
-)
+from gfucb.models.table_features import PooledFunction, TableColumns, TableFeatures, TableScales
 from gfucb.models.table_layout import TableLayout
+from gfucb.models.table_sizes import most_directions
 
 # A table with this many columns is wide.
 WIDE_TABLE = 16
@@ -173,6 +168,8 @@ class TableLearner(PosteriorLearner):
         }
         if columns.projection is not None:
             state[PROJECTION] = columns.projection
+        elif columns.has_directions:  # an empty one: its absence is an error
+            state[PROJECTION] = columns.location.new_zeros(len(columns.location), 0)
         if columns.num_tasks > 1:  # without a covariance an empty one: its absence is an error
             factor = fit.features.factor
             state[FACTOR] = columns.location.new_zeros(0, 0) if factor is None else factor
@@ -198,21 +195,22 @@ class TableLearner(PosteriorLearner):
                 f"but the agent has {self.all_tasks}"
             )
         layout = TableLayout(num_columns, first_action, num_actions)
-        context, projection = layout.num_context, None
-        if PROJECTION in state:
-            projection = checked_floats(state, PROJECTION, (context, None)).to(self.device)
-        directions = context if projection is None else projection.shape[1]
+        context = layout.num_context
         columns = TableColumns(
             layout,
             checked_floats(state, "table.location", (context,)).to(self.device),
             checked_floats(state, "table.spread", (context,), low=math.ulp(0.0)).to(self.device),
-            projection,
-            checked_floats(state, "table.frequencies", (None, directions)).to(self.device),
+            None,
+            checked_floats(state, "table.frequencies", (None, None)).to(self.device),
             num_tasks,
             bool(explores_columns),
             has_pooled=POOLED_WEIGHTS in state,
             continuous=self._restored_continuous(state, layout),
         )
+        if PROJECTION in state or columns.has_directions:
+            projection = checked_floats(state, PROJECTION, (context, None)).to(self.device)
+            columns = columns.along(projection if projection.shape[1] else None)
+        checked_floats(state, "table.frequencies", (None, columns.num_directions))
         features = TableFeatures(
             columns,
             _restored_scales(state, "table.scales", has_mean=num_tasks > 1),

@@ -12,10 +12,12 @@ from gfucb.estimation.evidence import TwoLevelPosterior, two_level_posterior
 from gfucb.estimation.head_covariance import covariance_factor
 from gfucb.estimation.mean_before_choice import mean_before_choice
 from gfucb.estimation.pooled_fit import MOST_FITTED, fit_pooled
+from gfucb.estimation.table_directions import choose_directions
 from gfucb.estimation.table_samples import TableSamples
 from gfucb.estimation.table_search import FEWEST_SEARCH_SAMPLES, search_subset
 from gfucb.models.head_posterior import UNTRIED_RATE, HeadPosterior, PosteriorFit
-from gfucb.models.table_features import MANY_TASKS, TableColumns, TableFeatures, TableScales
+from gfucb.models.table_features import TableColumns, TableFeatures, TableScales
+from gfucb.models.table_sizes import MANY_TASKS
 from gfucb.models.task_covariances import as_covariances
 
 # Exploration: linear effects as large as this share of the reward range are considered possible,
@@ -82,9 +84,10 @@ def fit_table(
     if columns.has_arms_of_one_task:
         shift = mean_before_choice(samples, scales)
         offset, samples = offset + shift, replace(samples, targets=targets - shift)
+    samples = choose_directions(samples, scales, generator)
     pooled = fit_pooled(samples, start.pooled, pooled_frequencies, generator)
-    columns = replace(columns, has_pooled=pooled is not None)
-    values = None if pooled is None else pooled.values
+    columns = replace(samples.columns, has_pooled=pooled is not None)
+    values, function = (None, None) if pooled is None else (pooled.values, pooled.function)
     samples = replace(samples, columns=columns, pooled=values)
     if samples.total >= FEWEST_SEARCH_SAMPLES:
         scales = search_subset(samples, scales, generator)
@@ -97,7 +100,6 @@ def fit_table(
         known = start.factor if is_same else None
         factor = covariance_factor(sums, deviations, scales.mean_ratio, known, shards)
     posterior = two_level_posterior(sums, deviations, scales.mean_ratio, factor, shards)
-    function = None if pooled is None else pooled.function
     heads = _head_posterior(posterior, samples, scales, width, reward_range is not None)
     return PosteriorFit(TableFeatures(columns, scales, factor, function), heads, offset)
 

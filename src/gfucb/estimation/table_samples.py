@@ -15,7 +15,8 @@ from gfucb.estimation.evidence import TaskMoments, log_evidence, two_level_poste
 from gfucb.estimation.sample_evidence import SampleEvidence
 from gfucb.estimation.sample_moments import SampleMoments
 from gfucb.models.sample_covariances import SampleCovariances
-from gfucb.models.table_features import MANY_TASKS, TableColumns, TableScales
+from gfucb.models.table_features import TableColumns, TableScales
+from gfucb.models.table_sizes import MANY_TASKS
 
 # A search for scales has at most this many samples.
 MOST_SEARCH_SAMPLES = 3000

@@ -9,25 +9,18 @@ import torch
 from torch import Tensor
 
 from gfucb.core.shards import ONE_SHARD, Shards, mean_of_all, totals
+from gfucb.models.column_directions import FEWEST_COLUMNS, MOST_COLUMNS, ColumnDirections
 from gfucb.models.continuous_actions import ContinuousActions
 from gfucb.models.possible_effects import possible_effects
 from gfucb.models.table_layout import TableLayout
+from gfucb.models.table_sizes import largest_size, most_directions, num_frequencies
 
-# The sizes of features are bounded by the memory of all heads: at most this many numbers in the
-# covariance matrices of all tasks, and at most this many features. With more than MANY_TASKS tasks
-# no matrices are stored, and heads have the sizes of so many tasks.
-LARGEST_COVARIANCES, MANY_TASKS = 2_000_000, 1000
-MOST_FEATURES = 400
-FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
 # Standardised columns are clipped here, so that one typing error does not dominate a fit.
 LARGEST_STANDARDISED = 10.0
 # A column whose spread is this small, relative to its values, is constant up to rounding.
 CONSTANT_SPREAD = 1e-9
 # A column with its lowest or its highest value in this share of the samples has another unit.
 USUAL_SHARE = 0.5
-# With one-hot actions they are projected to as few as this, before the actions have no weights of
-# their own.
-FEWEST_DIRECTIONS = 8
 # The usual prior variance of constants of one-hot actions in a context, relative to that of all
 # linear effects of the context. Without a context the constants are all there is, and have 1.
 CONSTANT_IN_CONTEXT = 0.1
@@ -60,7 +53,8 @@ class TableColumns:
         layout: of the inputs.
         location: of the context columns, [context column].
         spread: their units, [context column], see `standardised_by`.
-        projection: [context column, direction] for many columns, otherwise None.
+        projection: [context column, direction]: to fewer directions, or so that directions in
+            which columns vary together count more; None for the columns as they are.
         frequencies: standard normal, [frequency, direction].
         num_tasks: for how many tasks the sizes of features were chosen.
         explores_columns: whether `linear_features` include the columns; with very many actions
@@ -97,8 +91,7 @@ class TableColumns:
             normal = torch.randn(columns, most, generator=generator, dtype=torch.float64)
             projection = torch.linalg.qr(normal).Q.contiguous().to(inputs.device)
             columns = most
-        num_left = (size // (layout.num_actions + 1) - columns - 1) // 2
-        count = min(MOST_FREQUENCIES, max(FEWEST_FREQUENCIES, num_left)) if columns else 0
+        count = num_frequencies(layout, columns, num_tasks)
         draws = torch.randn(count, columns, generator=generator, dtype=torch.float64)
         empty = context.new_zeros(context.shape[1])
         explores_columns = max(1, layout.num_actions) * (columns + 1) <= size
@@ -133,12 +126,31 @@ class TableColumns:
 
     def standardise(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         """Standardised directions [n, direction] and one-hot actions [n, action]."""
-        context, actions = self.layout.split(inputs.to(torch.float64))
-        columns = (context - self.location) / self.spread
-        columns = columns.clamp(-LARGEST_STANDARDISED, LARGEST_STANDARDISED)
+        columns, actions = self._standardised(inputs)
         if self.projection is not None:
             columns = columns @ self.projection
         return columns, actions
+
+    def _standardised(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The same before the projection, [n, context column]."""
+        context, actions = self.layout.split(inputs.to(torch.float64))
+        columns = (context - self.location) / self.spread
+        return columns.clamp(-LARGEST_STANDARDISED, LARGEST_STANDARDISED), actions
+
+    @property
+    def has_directions(self) -> bool:
+        """Whether correlations of the columns are used."""
+        return FEWEST_COLUMNS <= len(self.location) <= MOST_COLUMNS
+
+    def directions(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> ColumnDirections | None:
+        """Directions in which the columns of inputs [n, column] vary together, if used."""
+        if not self.has_directions:
+            return None
+        return ColumnDirections.of(self._standardised(inputs)[0], self.num_directions, shards)
+
+    def along(self, projection: Tensor | None) -> TableColumns:
+        """The same with another projection, to as many directions."""
+        return replace(self, projection=projection)
 
     def of_context(self, frequencies: Tensor) -> TableColumns:
         """The same for inputs without the action, [n, context column], and other frequencies."""
@@ -312,37 +324,6 @@ def _range_of_all(context: Tensor, shards: Shards) -> tuple[Tensor, Tensor]:
     own = torch.stack([context.amin(0), context.amax(0)]) if len(context) else context[:0]
     found = shards.gather(own)
     return found.amin(0), found.amax(0)
-
-
-def largest_size(num_tasks: int) -> int:
-    """The largest number of features whose covariances of all tasks fit in memory."""
-    return min(MOST_FEATURES, math.isqrt(LARGEST_COVARIANCES // min(num_tasks, MANY_TASKS)))
-
-
-def largest_interactions(num_tasks: int) -> int:
-    """The largest number of features where actions need many weights: P to 4 P."""
-    size, num_tasks = largest_size(num_tasks), min(num_tasks, MANY_TASKS)
-    return max(size, min(4 * size, math.isqrt(2 * LARGEST_COVARIANCES // num_tasks)))
-
-
-def most_directions(layout: TableLayout, num_tasks: int) -> int:
-    """The largest number of directions of the context; 0 if weights for each action are too many.
-
-    Features of all actions are at most 2 P, P = `largest_size`, or `largest_interactions` if that
-    is more. Contexts with more columns than these allow are projected: weights for each action on
-    some directions are worth more than none on all columns.
-    """
-    size, others = largest_size(num_tasks), 1 + 2 * FEWEST_FREQUENCIES
-    most = max(1, size - others)
-    blocks, context = layout.num_actions + 1, layout.num_context
-    if not layout.num_actions:
-        return most
-    if not context:
-        return most if blocks <= 2 * size else 0
-    if blocks * (context + others) <= 2 * size:
-        return most
-    affordable = largest_interactions(num_tasks) // blocks - others
-    return min(most, context, affordable) if affordable >= min(context, FEWEST_DIRECTIONS) else 0
 
 
 def _per_action(part: Tensor, actions: Tensor) -> Tensor:
