@@ -102,8 +102,8 @@ def test_are_used_for_sixteen_to_a_thousand_columns(size, is_used):
     assert columns.has_directions == is_used == (columns.directions(table) is not None)
 
 
-def test_actions_have_no_directions():
+def test_are_not_used_for_a_context_of_one_hot_actions():
     one_hot = torch.eye(3).double().repeat(40, 1)
     table = torch.cat([normal(120, 20), one_hot], dim=1)
     columns = columns_of(table, first_action=20, num_actions=3)
-    assert columns.directions(table).axes.shape == (20, 20)
+    assert not columns.has_directions and columns.directions(table) is None

@@ -139,8 +139,13 @@ class TableColumns:
 
     @property
     def has_directions(self) -> bool:
-        """Whether correlations of the columns are used."""
-        return FEWEST_COLUMNS <= len(self.location) <= MOST_COLUMNS
+        """Whether correlations of the columns are used.
+
+        Not those of a context of one-hot actions: each action has weights of its own there, and
+        rare values that matter, such as the smell of a mushroom, have little variance.
+        """
+        is_usual = FEWEST_COLUMNS <= len(self.location) <= MOST_COLUMNS
+        return is_usual and self.layout.num_actions == 0
 
     def directions(self, inputs: Tensor, shards: Shards = ONE_SHARD) -> ColumnDirections | None:
         """Directions in which the columns of inputs [n, column] vary together, if used."""
