@@ -47,7 +47,7 @@ class ColumnDirections:
         return cls(variances, axes, float(correlations.diagonal().mean()))
 
     def projection(self, power: float) -> Tensor | None:
-        """R [column, direction]: independent effects of the directions of x R have a prior C^power.
+        """R [column, direction]: independent effects of x R give those of x the prior C^power.
 
         The mean square of all numbers is that of x. None for columns as they are.
         """

@@ -58,6 +58,10 @@ class ContinuousActions:
         low, high = found.amin(0), found.amax(0)
         return cls(columns, (low + high) / 2, (high - low) / 2)
 
+    def are_all(self, num_columns: int) -> bool:
+        """Whether inputs of so many columns have no others."""
+        return len(self.columns) == num_columns
+
     @property
     def num_features(self) -> int:
         """The number of `features`."""

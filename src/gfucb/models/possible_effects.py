@@ -43,7 +43,7 @@ def possible_effects(
         parts.append(size / math.sqrt(max(1, columns.shape[1])) * columns)
     if continuous is not None:
         size = EXPLORED_CONTINUOUS + (EXPLORED_ALONE - EXPLORED_CONTINUOUS) * alone
-        if len(continuous.columns) == inputs.shape[1]:
+        if continuous.are_all(inputs.shape[1]):
             size = min(size, EXPLORED_SETTINGS)
         parts.append(size * continuous.features(inputs))
     return torch.cat(parts, dim=1)

@@ -183,7 +183,11 @@ class TableColumns:
     def has_settings_only(self) -> bool:
         """Whether candidates have continuous actions and no other columns."""
         found = self.continuous
-        return found is not None and len(found.columns) == self.layout.num_columns
+        return found is not None and found.are_all(self.layout.num_columns)
+
+    @property
+    def _has_linear_effects(self) -> bool:
+        return self.explores_columns and not self.has_settings_only
 
     @property
     def explores_all_differences(self) -> bool:
@@ -227,16 +231,14 @@ class TableColumns:
         which would be tried first.
         """
         columns, actions = self.standardise(inputs)
-        is_explored = self.explores_columns and not self.has_settings_only
-        explored = columns if is_explored else None
+        explored = columns if self._has_linear_effects else None
         part = possible_effects(explored, inputs, self.num_tasks, self.continuous)
         return part if actions is None else _per_action(part, actions)
 
     def action_columns(self) -> Tensor:
         """Which of the linear features are the constants of actions: [linear feature], booleans."""
         actions = self.layout.num_actions
-        is_explored = self.explores_columns and not self.has_settings_only
-        part = 1 + (self.num_directions if is_explored else 0)
+        part = 1 + (self.num_directions if self._has_linear_effects else 0)
         part += 0 if self.continuous is None else self.continuous.num_features
         is_constant = torch.arange(max(1, actions) * part) % part == 0
         return (is_constant & (actions > 0)).to(self.location.device)

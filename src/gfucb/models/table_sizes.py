@@ -12,8 +12,8 @@ from gfucb.models.table_layout import TableLayout
 LARGEST_COVARIANCES, MANY_TASKS = 2_000_000, 1000
 MOST_FEATURES = 400
 FEWEST_FREQUENCIES, MOST_FREQUENCIES = 8, 64
-# With one-hot actions they are projected to as few as this, before the actions have no weights of
-# their own.
+# With one-hot actions the context is projected to as few directions as this, before the actions
+# have no weights of their own.
 FEWEST_DIRECTIONS = 8
 
 
